@@ -33,7 +33,7 @@ fails "no room left for trace.hkt; the trace is whole up to there" \
 "$hakmem" trace info trace.hkt >"$work/info"
 grep -q 'where the disk was full' "$work/info"
 mv trace.hkt "$work/trace.hkt"
-fails "events.parquet: the disk is full" "$hakmem" trace export --parquet events.parquet "$work/trace.hkt"
+fails "cannot write events.parquet: the disk is full" "$hakmem" trace export --parquet events.parquet "$work/trace.hkt"
 TMPDIR=$PWD fails "cannot write the plan of the replay to $PWD: No space left on device" \
     "$hakmem" replay "$work/trace.hkt" -n 1
 [ -z "$(ls)" ] || { echo "left behind: $(ls)" >&2; exit 1; }

@@ -2,6 +2,7 @@
 
 use crate::process::Process;
 use hakmem_heap::control::{Control, Field};
+use hakmem_heap::error::{Error, Result};
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::memory::Memory;
 use std::collections::HashSet;
@@ -37,21 +38,18 @@ pub struct AddressMap {
 }
 
 impl AddressMap {
-    /// None in a process without hakmem, with one of another layout, or before its first block.
-    pub fn find(pid: i32) -> Option<AddressMap> {
-        let process = LiveProcess::open(pid).ok()?;
-        let control = Control::find(&process).ok()?;
-        let field = |of: &str, name: &str| control.field(of, name).ok();
-        let log2 = |name: &str| {
-            let value = u32::try_from(control.constant(name).ok()?).ok()?;
-            (value < 64).then_some(value)
+    /// Refused in a process without hakmem, with one of another layout, or before its first block.
+    pub fn find(pid: i32) -> Result<AddressMap> {
+        let process = LiveProcess::open(pid)?;
+        let control = Control::find(&process)?;
+        let log2 = |name: &str| match control.constant(name)? {
+            value @ 0..64 => Ok(value as u32),
+            value => Err(Error::Damaged(format!("{name} is {value}"))),
         };
-        let root = control.root("hak_map").ok()?;
-        let map = process
-            .read_vec(root.address, control.struct_bytes("hak_map").ok()?)
-            .ok()?;
-        let number = |name: &str| Some(field("hak_map", name)?.number(&map));
-        Some(AddressMap {
+        let root = control.root("hak_map")?;
+        let map = process.read_vec(root.address, control.struct_bytes("hak_map")?)?;
+        let number = |name: &str| Ok(control.field("hak_map", name)?.number(&map));
+        Ok(AddressMap {
             release: control.release.clone(),
             units: number("units")?,
             unit_mask: number("unit_mask")?,
@@ -59,8 +57,8 @@ impl AddressMap {
             supers: number("supers")?,
             super_mask: number("super_mask")?,
             super_log2: log2("super_log2")?,
-            super_base: field("hak_super", "base")?,
-            super_bytes: field("hak_super", "mapped_bytes")?,
+            super_base: control.field("hak_super", "base")?,
+            super_bytes: control.field("hak_super", "mapped_bytes")?,
             process,
         })
     }
@@ -91,8 +89,8 @@ impl AddressMap {
     }
 }
 
-/// Look at every word in which a program may keep a pointer. None without hakmem.
-pub fn count_blocks(process: &Process) -> Option<Blocks> {
+/// Look at every word in which a program may keep a pointer. Refused as `AddressMap::find`.
+pub fn count_blocks(process: &Process) -> Result<Blocks> {
     let map = AddressMap::find(process.task)?;
     let heap = process.break_heap();
     let mut seen = HashSet::new();
@@ -118,9 +116,9 @@ pub fn count_blocks(process: &Process) -> Option<Blocks> {
                 blocks.in_break += 1;
             }
             if blocks.known >= POINTERS_MAX {
-                return Some(blocks);
+                return Ok(blocks);
             }
         }
     }
-    Some(blocks)
+    Ok(blocks)
 }

@@ -46,6 +46,8 @@ pub struct Proof {
     pub build_ids: BTreeMap<PathBuf, String>,
     /// What hakmem's address map says of the pointers in the process; None without hakmem.
     pub blocks: Option<Blocks>,
+    /// Why that is None.
+    pub no_blocks: String,
     /// There is no dynamic linker in it: all that it calls is inside it.
     pub is_static: bool,
 }
@@ -59,14 +61,10 @@ impl Proof {
                 "the dynamic linker was started as a command; start the program itself".into(),
             ));
         }
-        let blocks = match pid {
-            Some(pid) => control::count_blocks(&Process::open_memory(pid)?),
-            None => None,
-        };
         // Stripped, it does not say which names it has.
         let mut inside: BTreeSet<&'static str> = file.private.clone();
         inside.insert("malloc");
-        Ok(Proof {
+        let mut proof = Proof {
             program: program.to_path_buf(),
             definers: inside
                 .into_iter()
@@ -77,10 +75,20 @@ impl Proof {
                 .iter()
                 .map(|id| (program.to_path_buf(), id.clone()))
                 .collect(),
-            blocks,
             is_static: true,
             ..Proof::default()
-        })
+        };
+        if let Some(pid) = pid {
+            proof.note_blocks(&Process::open_memory(pid)?);
+        }
+        Ok(proof)
+    }
+
+    fn note_blocks(&mut self, process: &Process) {
+        match control::count_blocks(process) {
+            Ok(blocks) => self.blocks = Some(blocks),
+            Err(why) => self.no_blocks = why.to_string(),
+        }
     }
 
     /// Examine a process. It should stand still; one that runs gives an answer of its moment.
@@ -118,7 +126,7 @@ impl Proof {
                 proof.bundled.push((object.path.clone(), bundled));
             }
         }
-        proof.blocks = control::count_blocks(&process);
+        proof.note_blocks(&process);
         process.check()?;
         Ok(proof)
     }

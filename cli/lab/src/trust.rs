@@ -35,7 +35,10 @@ pub fn contradiction(
         return Some(format!("used nothing instead of {}", allocator.name));
     }
     if allocator.is_ours() && proof.blocks.is_none() {
-        return Some("has a hakmem whose address map this hakmem cannot read".into());
+        return Some(format!(
+            "has a hakmem whose address map this hakmem cannot read: {}",
+            proof.no_blocks
+        ));
     }
     None
 }

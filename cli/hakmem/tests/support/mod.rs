@@ -16,23 +16,33 @@ pub const ALLOCATOR: &str = r#"
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#define MAPPED ((size_t)1 << 30)
 static char *memory;
-static size_t used, mapped;
+static size_t used;
 #ifdef MARK
 void MARK(void) {}
 #endif
 void *memalign(size_t alignment, size_t bytes)
 {
     alignment = alignment < 16 ? 16 : alignment;
-    size_t start = __atomic_load_n(&used, __ATOMIC_RELAXED);
-    if (memory == NULL) {
-        mapped = (size_t)1 << 30;
-        memory = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (bytes > MAPPED) {
+        return NULL;
+    }
+    if (__atomic_load_n(&memory, __ATOMIC_ACQUIRE) == NULL) {
+        char *none = NULL;
+        char *mapped = mmap(NULL, MAPPED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (!__atomic_compare_exchange_n(&memory, &none, mapped, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+            munmap(mapped, MAPPED);
+        }
+    }
+    size_t all = sizeof(size_t) + alignment + bytes;
+    size_t start = __atomic_fetch_add(&used, all, __ATOMIC_RELAXED);
+    if (start + all > MAPPED) {
+        return NULL;
     }
     start = (start + sizeof(size_t) + alignment - 1) & ~(alignment - 1);
-    used = start + bytes;
     ((size_t *)(memory + start))[-1] = bytes;
-    return used < mapped ? memory + start : NULL;
+    return memory + start;
 }
 #ifdef BREAKS
 static int calls;

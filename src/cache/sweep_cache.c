@@ -121,9 +121,29 @@ void hak_sweep_cache_if_due_locked(struct hak_cache *cache) HAK_REQUIRES(&cache-
     }
 }
 
+// Has its thread done nothing while others came by so often? One that works gives back itself, and one that has ended leaves its
+// slabs to the next. A hint.
+enum { IDLE_LOOKS = 4 };
+
+static bool is_idle(struct hak_owner *owner)
+{
+    const uint64_t events = hak_load_relaxed(&owner->events);
+    const unsigned looks = hak_load_relaxed(&owner->others_looks);
+    if (events != hak_load_relaxed(&owner->others_events)) {
+        hak_store_relaxed(&owner->others_events, events);
+        hak_store_relaxed(&owner->others_looks, 0);
+        return false;
+    }
+    if (looks < IDLE_LOOKS) {
+        hak_store_relaxed(&owner->others_looks, (uint8_t)(looks + 1));
+        return false;
+    }
+    return hak_load_relaxed(&owner->state) == HAK_OWNER_LIVE;
+}
+
 void hak_sweep_cache_slabs_if_due_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
-    if (HAK_UNLIKELY(is_due(cache))) {
+    if (HAK_UNLIKELY(is_due(cache)) && (cache->is_direct || is_idle(&cache->owner))) {
         sweep_some_locked(cache, false);
     }
 }
@@ -131,8 +151,10 @@ void hak_sweep_cache_slabs_if_due_locked(struct hak_cache *cache) HAK_REQUIRES(&
 void hak_sweep_cache_slabs_if_due(struct hak_owner *owner)
 {
     struct hak_cache *cache = hak_cache_of(owner);
-    if (!hak_due_has_sweeper() && hak_lock_try(&cache->owner.lock)) {
-        hak_sweep_cache_slabs_if_due_locked(cache);
+    if (!hak_due_has_sweeper() && is_idle(owner) && hak_lock_try(&cache->owner.lock)) {
+        if (is_due(cache)) {
+            sweep_some_locked(cache, false);
+        }
         hak_lock_drop(&cache->owner.lock);
     }
 }

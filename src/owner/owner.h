@@ -61,6 +61,7 @@ struct hak_owner {
     struct hak_owner *watch_next;      // in the sweeper's list
     uint64_t seen_events;              // a sweep
     uint32_t idle_ticks;               // a sweep
+    _Atomic(uint8_t) others_looks;     // a hint: how often others came by since others_events
     uint8_t sweep_hand;     // lock: the class to give pages back from next (sweep_cache.h)
     struct hak_list larges; // lock: a heap's large blocks in use
 
@@ -78,6 +79,7 @@ struct hak_owner {
     struct hak_list full;             // lock: slabs of any class without blocks to give
     size_t returned_bytes;  // lock: that magazines gave their slabs since the last sweep, net
     size_t scattered_bytes; // lock: that came back to slabs that go on, net
+    _Atomic(uint64_t) others_events; // a hint: events, when others came by (sweep_cache.c)
     // By class: it has lists of slabs; of a swept slab the kernel did not take all pages; it is among the owners with spare slabs
     // (slabs.c); it has a slab with blocks to give to spare.
     uint64_t listed[HAK_CLASS_WORDS];         // lock

@@ -2,12 +2,13 @@
 // env: HAKMEM_ARENA_SHARDS=8
 // native only
 //
-// Below a limit of addresses (RLIMIT_AS), of which superslabs in use keep some apart: no shard of the arena keeps more to itself.
+// Below a limit of addresses (RLIMIT_AS), half as much again as is held, as rows of units of which some are in use serve no block of
+// 4 MiB: no shard of the arena keeps more to itself.
 #include "../support/room.h"
 
 int main(int count, char **arguments)
 {
     const struct ht_stress stress = ht_stress_start(count, arguments);
-    ht_room_run(&stress, HT_ROOM_BYTES / 4 * 5);
+    ht_room_run(&stress, HT_ROOM_BYTES / 2 * 3);
     return 0;
 }

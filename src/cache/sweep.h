@@ -29,13 +29,14 @@ HAK_INTERNAL bool hak_sweep_is_any_kept(void);
 
 // Give back, now, everything that can be given back. Returns the bytes that left this process.
 HAK_INTERNAL size_t hak_sweep_everything(void);
-// The same for a request that was refused since `mark`. If it was the kernel that refused it, that is for addresses: it counts
-// those, resident or not, so the pages of others may stay.
+// A request that is tried again.
 struct hak_sweep_retry {
     uint64_t mark; // a moment (os/refusal.h): before the first refusal, then before the latest try
     uint32_t returns; // what hak_arena_returns said then
     unsigned tries;
 };
+// The same for a request that was refused since `retry->mark`. If it was the kernel that refused it, that is for addresses: it
+// counts those, resident or not, so the pages of others may stay.
 HAK_INTERNAL void hak_sweep_for_request(struct hak_sweep_retry *retry);
 // It was refused once more. Have others freed since, or are they about to, so that there may be `bytes` after another sweep? After
 // some tries: no.

@@ -87,10 +87,11 @@ void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block)
 static void post(struct hak_cache *cache, void *block, uint32_t entry)
 {
     const uint64_t begin = hak_timing_begin();
+    struct hak_owner *owner =
+        hak_owner_of(block); // not later: the block is the program's until it is posted
     const bool has_sent = hak_reclaim_or_post(cache, block, entry);
     hak_timing_end(HAK_TIMING_parcel, begin);
     if (has_sent) {
-        struct hak_owner *owner = hak_owner_of(block); // or who has its slab by now
         if (owner != NULL) {
             hak_sweep_cache_slabs_if_due(owner);
         }

@@ -258,6 +258,11 @@ enum hak_huge_pages hak_os_huge_pages(void)
     return HAK_HUGE_NEVER;
 }
 
+void hak_os_drop_page_tables(void *start, size_t bytes)
+{
+    HAK_UNHEEDED(hak_syscall(SYS_madvise, (long)start, (long)bytes, MADV_DONTNEED, 0, 0, 0));
+}
+
 void hak_os_want_huge(void *start, size_t bytes, bool wanted)
 {
     const long advice = wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;

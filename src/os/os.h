@@ -157,6 +157,9 @@ enum hak_huge_pages { HAK_HUGE_NEVER, HAK_HUGE_MADVISE, HAK_HUGE_ALWAYS };
 
 // The kernel's transparent huge page setting.
 HAK_INTERNAL enum hak_huge_pages hak_os_huge_pages(void);
+// Free the page tables of a range that was given back, in parts: where one is left, a touch gets a small page whatever was asked
+// for. Linux does so from 6.14 on (CONFIG_PT_RECLAIM), for tables that lie in the range as a whole. A hint.
+HAK_INTERNAL void hak_os_drop_page_tables(void *start, size_t bytes);
 // Ask for huge pages in a range, or ask to be spared them. A hint.
 HAK_INTERNAL void hak_os_want_huge(void *start, size_t bytes, bool wanted);
 

@@ -11,18 +11,22 @@ enum { HUGE_AUTO, HUGE_NEVER, HUGE_ALWAYS }; // option thp
 
 // So many times as long as a dear one has taken, none is asked for: they cost a hundredth of the time at most.
 enum { REST_TIMES = 100 };
+// Or until so much has gone back: that the kernel has at hand, and need not ask a host for it.
+#define REST_BYTES HAK_MIB(64)
 
-static _Atomic(uint64_t) huge_rest_until; // by hak_os_about_now_ns
+static _Atomic(uint64_t) rest_until;       // by hak_os_about_now_ns; 0: none was dear
+static _Atomic(uint64_t) rest_until_bytes; // of hak_os_counts.purged_bytes
 
-// Has one lately taken the kernel longer than the small ones?
+// Have some lately taken the kernel longer than the small ones?
 static bool are_dear(void)
 {
-    const uint64_t until = hak_load_relaxed(&huge_rest_until);
-    return until != 0 && hak_os_about_now_ns() < until;
+    const uint64_t until = hak_load_relaxed(&rest_until);
+    return until != 0 && hak_os_about_now_ns() < until &&
+           hak_load_relaxed(&hak_os_counts.purged_bytes) < hak_load_relaxed(&rest_until_bytes);
 }
 
-// Of what is looked at, the oldest and the newest.
-enum { LOOKS_AT_EACH_END = 8, PAGES_OF_EACH = 2, WORDS_OF_A_PAGE = 16 };
+// Of what is looked at, the oldest and the newest; and so many at each end that are wholly free are passed over.
+enum { LOOKS_AT_EACH_END = 8, PASSES_AT_EACH_END = 64, PAGES_OF_EACH = 2, WORDS_OF_A_PAGE = 16 };
 // Fewer pages tell nothing. A heap of huge_start_bytes has as many.
 enum { PAGES_LEAST = 8 };
 
@@ -82,15 +86,36 @@ static void choose_page_locked(const struct hak_super *super, size_t offset, str
     }
 }
 
+// The units of a superslab that are in use. All, when it has no shard or the shard's lock is not to be had: against the order of
+// ranks there is only hak_lock_try. It may have moved to another shard just before.
+static uint64_t used_units(const struct hak_super *super) HAK_REQUIRES(&hak_arena.lock) HAK_UNPROVEN
+{
+    uint64_t used = ~UINT64_C(0);
+    struct hak_shard *shard = hak_arena_shard_of(super);
+    if (shard != NULL && hak_lock_try(&shard->lock)) {
+        used = hak_arena_shard_of(super) == shard ? ~super->free_units : used;
+        hak_lock_drop(&shard->lock);
+    }
+    return used;
+}
+
+// What is free tells nothing, and is passed over.
 static void choose_from_locked(const struct hak_list *link, bool forward, struct look *look)
     HAK_REQUIRES(&hak_arena.lock)
 {
-    for (unsigned i = 0; i < LOOKS_AT_EACH_END && link != &hak_arena.all; i++) {
+    unsigned looks = 0;
+    unsigned passes = 0;
+    while (link != &hak_arena.all && looks < LOOKS_AT_EACH_END && passes < PASSES_AT_EACH_END) {
         const struct hak_super *super = HAK_LIST_ITEM(link, const struct hak_super, all_link);
-        for (unsigned n = 0; n < PAGES_OF_EACH; n++) {
-            const size_t page = next_of(super->mapped_bytes / HAK_CHUNK_BYTES);
-            choose_page_locked(super, page * HAK_CHUNK_BYTES, look);
+        const uint64_t used = used_units(super);
+        for (unsigned n = 0; n < PAGES_OF_EACH && used != 0; n++) {
+            const size_t offset = next_of(super->mapped_bytes / HAK_CHUNK_BYTES) * HAK_CHUNK_BYTES;
+            if (super->is_mapping || (used >> offset / HAK_UNIT_BYTES & 1) != 0) {
+                choose_page_locked(super, offset, look);
+            }
         }
+        looks += used != 0;
+        passes += used == 0;
         link = forward ? link->next : link->prev;
     }
 }
@@ -125,7 +150,8 @@ static bool is_page_written(const char *page)
     return is_written;
 }
 
-// Of the heap when it was looked at.
+// Of the heap when it was last looked at and had enough pages to tell: one that was freed and is filled again is taken for what
+// it was.
 enum density { DENSITY_UNKNOWN, DENSITY_SPARSE, DENSITY_DENSE };
 static _Atomic(unsigned) seen_density;
 
@@ -157,10 +183,10 @@ static void look_at_pages(void)
             count_page(&look, is_written);
         }
     }
-    hak_store_relaxed(&seen_density,
-                      !is_known(&look)             ? DENSITY_UNKNOWN
-                      : look.written >= look.empty ? DENSITY_DENSE
-                                                   : DENSITY_SPARSE);
+    if (is_known(&look)) {
+        hak_store_relaxed(&seen_density,
+                          look.written >= look.empty ? DENSITY_DENSE : DENSITY_SPARSE);
+    }
 }
 
 // Until something is known a heap of so much, or of that part of the memory, may be on huge pages that nobody needs.
@@ -185,16 +211,29 @@ static bool are_possible(void)
 // What is mapped for a run of a huge page is mostly that run's.
 #define HUGE_BYTES HAK_MIB(2)
 
+// Of superslabs that are wholly free. A hint.
+static size_t whole_bytes(void)
+{
+    size_t count = 0;
+    for (unsigned i = 0; i <= hak_arena.shard_mask; i++) {
+        count += hak_load_relaxed(&hak_arena.shards[i].whole_count);
+    }
+    return count * HAK_SUPER_BYTES;
+}
+
 // Is it large, and dense in units; or, for one block, in pages alone? New slabs may leave unused all that the heap grows by,
-// a block only what is behind its end.
+// a block only what is behind its end. A heap that was larger once, and will be again, is no sparser for it.
 static bool is_large(size_t bytes)
 {
     const bool for_one_block = bytes >= HUGE_BYTES;
     const size_t alone = hak_load_relaxed(&hak_arena.mapping_bytes);
-    const size_t mapped = hak_load_relaxed(&hak_arena.super_bytes) + alone;
     const size_t used = hak_arena_used_bytes() + alone + (for_one_block ? bytes : 0);
     const size_t start = hak_load_relaxed(&hak_options.huge_start_bytes) / (for_one_block ? 2 : 1);
-    return used >= start && (for_one_block || used >= mapped / 4 * 3) && !are_dear();
+    if (used < start || are_dear()) {
+        return false;
+    }
+    const size_t mapped = hak_load_relaxed(&hak_arena.super_bytes) + alone;
+    return for_one_block || used + whole_bytes() / 4 * 3 >= mapped / 4 * 3;
 }
 
 bool hak_huge_pages_wanted(size_t bytes, bool is_new)
@@ -221,6 +260,9 @@ void hak_huge_pages_decide_locked(struct hak_shard *shard, struct hak_super *sup
     if (super->is_huge && are_dear()) {
         hak_huge_pages_end_locked(shard, super);
     } else if (!super->is_huge && wants_huge) {
+        if (super->purged_units != 0) {
+            hak_os_drop_page_tables(super->base, HAK_SUPER_BYTES);
+        }
         hak_os_want_huge(super->base, HAK_SUPER_BYTES, true);
         super->is_huge = true;
     }
@@ -255,29 +297,31 @@ void hak_huge_pages_note_holes(const struct hak_run *slab)
 }
 
 // By the clock on the wall, as a thread's own takes a system call; and by the one that goes on by ticks. So of what one has
-// taken it tells none, or a tick or more, which is right in the mean: what counts is that of the latest eight or so. One
-// whose thread waited for a processor meanwhile does not count for more than four times the limit, so that it takes three; nor
-// does it keep the others waiting for longer than that many times a hundred.
-enum { MEAN_OF = 8, COUNTS_FOR = 4 };
+// taken it tells none, or a tick or more, which is right in the mean. What they took beyond the limit is summed up, and what they
+// took less is taken off, down to nothing: the cumulative sum of E. S. Page, Continuous Inspection Schemes, 1954. One whose thread waited for a processor meanwhile does not count for more than four times
+// the limit, so that it takes three; nor does it keep the others waiting for longer than that many times a hundred.
+enum { DEAR_SUM = 8, COUNTS_FOR = 4 };
 
 bool hak_huge_pages_are_dear(char *page)
 {
-    static _Atomic(uint64_t) mean_ns; // at most the limit
-    const uint64_t dear_ns = hak_load_relaxed(&hak_options.huge_dear_us) * 1000;
-    if (dear_ns == 0 || hak_load_relaxed(&hak_options.thp) != HUGE_AUTO ||
+    static _Atomic(uint64_t) sum_ns; // at most DEAR_SUM times the limit
+    const uint64_t limit_ns = hak_load_relaxed(&hak_options.huge_dear_us) * 1000;
+    if (limit_ns == 0 || hak_load_relaxed(&hak_options.thp) != HUGE_AUTO ||
         hak_load_relaxed(&hak_options.deterministic) != 0) {
         return false; // the user, or no clock, decides
     }
     const uint64_t begin = hak_os_about_now_ns();
     *(volatile char *)page = 0; // a read would get the kernel's page of zeros
     const uint64_t end = hak_os_about_now_ns();
-    const uint64_t took = end - begin;
-    const uint64_t counted = took < COUNTS_FOR * dear_ns ? took : COUNTS_FOR * dear_ns;
-    const uint64_t mean = ((MEAN_OF - 1) * hak_load_relaxed(&mean_ns) + counted) / MEAN_OF;
-    const bool is_dear = mean > dear_ns;
-    hak_store_relaxed(&mean_ns, is_dear ? dear_ns : mean);
+    const uint64_t counted = hak_least(end - begin, COUNTS_FOR * limit_ns);
+    const uint64_t sum = hak_load_relaxed(&sum_ns) + counted;
+    const uint64_t over = sum > limit_ns ? sum - limit_ns : 0;
+    const bool is_dear = over > DEAR_SUM * limit_ns;
+    hak_store_relaxed(&sum_ns, is_dear ? DEAR_SUM * limit_ns : over);
     if (is_dear) {
-        hak_store_relaxed(&huge_rest_until, end + REST_TIMES * counted);
+        const uint64_t purged = hak_load_relaxed(&hak_os_counts.purged_bytes);
+        hak_store_relaxed(&rest_until_bytes, purged + REST_BYTES);
+        hak_store_relaxed(&rest_until, end + REST_TIMES * counted);
     }
     return is_dear;
 }

@@ -2,8 +2,8 @@
 // env: HAKMEM_HUGE_DEAR_US=0
 // serial
 // native only
-// A heap that grows dense, or is taken in large blocks, lies on huge pages where the kernel gives them; a
-// small one, and one that is used sparsely, does not pay for them. Whatever they cost this machine just now.
+// A heap that grows dense, or is taken in large blocks, lies on huge pages where the kernel gives them, also
+// when it comes again; a small one, and one that is used sparsely, does not pay for them. Whatever they cost this machine just now.
 #include "../support/memory.h"
 
 static bool kernel_gives_huge_pages(void)
@@ -23,6 +23,52 @@ static bool kernel_gives_huge_pages(void)
     long huge = ht_proc_number(HT_SMAPS, "AnonHugePages");
     munmap(memory, bytes);
     return huge >= (long)(bytes / 2 / HT_KIB);
+}
+
+// Are page tables freed with the pages (Linux 6.14)? What had small pages once gets no huge ones while they are there.
+static bool kernel_frees_page_tables(void)
+{
+    const size_t bytes = 16 * HT_MIB;
+    const size_t part = 64 * HT_KIB;
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    HT_CHECK(memory != MAP_FAILED, "no memory");
+    madvise(memory, bytes, MADV_NOHUGEPAGE);
+    memset(memory, 1, bytes);
+    for (size_t i = 0; i < bytes; i += part) {
+        madvise(memory + i, part, MADV_DONTNEED);
+    }
+    madvise(memory, bytes, MADV_DONTNEED);
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    const long before = ht_proc_number(HT_SMAPS, "AnonHugePages");
+    memset(memory, 1, bytes);
+    const long huge = ht_proc_number(HT_SMAPS, "AnonHugePages") - before;
+    munmap(memory, bytes);
+    return huge >= (long)(bytes / 2 / HT_KIB);
+}
+
+// Blocks of all sizes, freed in the order in which they came: pages go back in parts.
+static void check_comes_again(size_t bytes)
+{
+    enum { SMALLEST = 100, LARGEST = 3000 };
+    const size_t most = bytes / ((SMALLEST + LARGEST) / 2);
+    void **blocks = ht_map(most * sizeof *blocks);
+    long huge = 0;
+    for (unsigned turn = 0; turn < 3; turn++) {
+        for (size_t i = 0; i < most; i++) {
+            const size_t size = SMALLEST + i * 7919 % (LARGEST - SMALLEST);
+            blocks[i] = malloc(size);
+            HT_CHECK(blocks[i] != NULL, "malloc(%zu) failed", size);
+            memset(blocks[i], 1, size);
+        }
+        huge = ht_proc_number(HT_SMAPS, "AnonHugePages");
+        ht_free_all(blocks, most);
+    }
+    munmap(blocks, most * sizeof *blocks);
+    HT_CHECK(huge >= (long)(bytes / 2 / HT_KIB),
+             "%zu bytes of blocks, taken for the third time: %ld KiB are on huge pages, promised "
+             "is the half",
+             bytes,
+             huge);
 }
 
 // Each block is written from its start on, `written` bytes of it.
@@ -79,7 +125,8 @@ int main(int count, char **arguments)
         HT_SKIP("the kernel gives no huge pages");
     }
     const char *mode = getenv("HAKMEM_MODE");
-    if (mode == NULL || strcmp(mode, "secure") != 0) { // where guards follow large blocks
+    const bool is_secure = mode != NULL && strcmp(mode, "secure") == 0;
+    if (!is_secure) { // where guards follow large blocks
         check_taken_at_once();
     }
     long before = ht_proc_number(HT_SMAPS, "AnonHugePages");
@@ -111,5 +158,10 @@ int main(int count, char **arguments)
     malloc_trim(0);
     check_dense(1000, 125, bytes); // records of which most is zeros
     check_dense(200, 8, bytes);
+    if (!is_secure &&
+        kernel_frees_page_tables()) { // there blocks wait for their end wherever they lie
+        malloc_trim(0);
+        check_comes_again(bytes);
+    }
     return 0;
 }

@@ -31,7 +31,8 @@ struct hak_fake hak_fake = {
 };
 
 _Atomic(uint64_t) hak_looks;
-struct hak_os_counts hak_os_counts; // stays zero: the fake's own figures are in hak_fake
+struct hak_os_counts
+    hak_os_counts; // but for purged_bytes zero: the fake's own figures are in hak_fake
 
 void hak_fake_fail_in(size_t count, size_t times)
 {
@@ -234,6 +235,7 @@ bool hak_os_purge(void *start, size_t bytes)
         return false;
     }
     hak_add_relaxed(&hak_fake.purged_bytes, bytes);
+    hak_add_relaxed(&hak_os_counts.purged_bytes, bytes);
     return true;
 }
 
@@ -365,6 +367,13 @@ size_t hak_os_resident_bytes(void)
 enum hak_huge_pages hak_os_huge_pages(void)
 {
     return hak_fake.huge_pages;
+}
+
+void hak_os_drop_page_tables(void *start, size_t bytes)
+{
+    (void)start;
+    (void)bytes;
+    hak_add_relaxed(&hak_fake.table_drops, 1);
 }
 
 void hak_os_want_huge(void *start, size_t bytes, bool wanted)

@@ -89,6 +89,7 @@ struct hak_fake {
     _Atomic(size_t) file_reads;
     _Atomic(size_t) huge_asks;     // hak_os_want_huge(…, true)
     _Atomic(size_t) huge_refusals; // hak_os_want_huge(…, false)
+    _Atomic(size_t) table_drops;   // hak_os_drop_page_tables
     _Atomic(size_t) thread_starts;
     _Atomic(size_t) mapped_bytes; // by map, reserve and remap
     void (*work)(void);           // of the latest thread that was started

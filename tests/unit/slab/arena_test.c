@@ -85,7 +85,7 @@ static void dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time(void
     UNIT_EQUAL(hak_fake.huge_refusals, refused + 2);
     take_asking(1, 0);
     hak_fake.now_ns += 100 * dear_ns;
-    take_asking(6, 6);
+    take_asking(5, 5);
     check_model();
     // One that is taken again after it was given back decides anew.
     const unsigned last = run_count - 1;
@@ -131,6 +131,49 @@ static void what_huge_pages_take_is_right_in_the_mean(void)
     }
     UNIT_EQUAL(hak_fake.huge_refusals, refused + 1);
     hak_fake.touch_ns = 0;
+    give_all();
+    hak_arena.huge_pages = HAK_HUGE_NEVER;
+}
+
+// What went back the kernel has at hand.
+static void huge_pages_are_no_longer_dear_once_much_went_back(void)
+{
+    enum { SUPERS = 17 };
+    hak_arena.huge_pages = HAK_HUGE_MADVISE;
+    take_asking(SUPERS, SUPERS);
+    hak_fake.touch_ns = 4000 * hak_options.huge_dear_us;
+    take_asking(3, 3);
+    hak_fake.touch_ns = 0;
+    take_asking(1, 0);
+    give(run_count - 1);
+    purge_all();
+    take_asking(1, 0);
+    while (run_count > 0) {
+        give(run_count - 1);
+    }
+    purge_all();
+    const size_t refused = hak_fake.huge_refusals;
+    take(64, 64);
+    UNIT_EQUAL(hak_fake.huge_refusals, refused);
+    UNIT_CHECK(hak_map_super(runs[0].slab->base)->is_huge);
+    give_all();
+    hak_arena.huge_pages = HAK_HUGE_NEVER;
+}
+
+// Of what went back in parts the page tables are left, which keep huge pages away.
+static void what_went_back_in_parts_loses_its_page_tables(void)
+{
+    hak_arena.huge_pages = HAK_HUGE_MADVISE;
+    const size_t drops = hak_fake.table_drops;
+    take(16, 64); // a half of a huge page
+    take(48, 16);
+    UNIT_EQUAL(hak_fake.table_drops, drops); // it was never used
+    for (unsigned i = 0; i < 2; i++) {
+        give(0);
+        purge_all();
+    }
+    take_asking(1, 1);
+    UNIT_EQUAL(hak_fake.table_drops, drops + 1);
     give_all();
     hak_arena.huge_pages = HAK_HUGE_NEVER;
 }
@@ -326,5 +369,7 @@ int main(void)
     huge_pages_are_asked_for_when_the_heap_is_dense();
     dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time();
     what_huge_pages_take_is_right_in_the_mean();
+    huge_pages_are_no_longer_dear_once_much_went_back();
+    what_went_back_in_parts_loses_its_page_tables();
     return 0;
 }

@@ -85,6 +85,29 @@ static void larger_blocks_count_by_what_is_in_them(void)
     end_slabs();
 }
 
+// What is free tells nothing, and a heap that has become small is judged by what is left of it. With nothing left it is taken for
+// what it was.
+static void free_superslabs_make_no_heap_sparse(void)
+{
+    const unsigned size_class = class_of(512);
+    hak_fake.resident_bytes = 0;
+    hak_options.huge_start_bytes = HAK_SUPER_BYTES;
+    make_slabs(size_class, hak_classes[size_class].blocks);
+    UNIT_CHECK(hak_huge_pages_wanted(HAK_UNIT_BYTES, false));
+    for (unsigned i = HAK_SUPER_UNITS; i < SLABS; i++) {
+        hak_slab_end(slabs[i]);
+    }
+    time_passes();
+    UNIT_CHECK(hak_huge_pages_wanted(HAK_UNIT_BYTES, false));
+    for (unsigned i = 0; i < HAK_SUPER_UNITS; i++) {
+        hak_slab_end(slabs[i]);
+    }
+    time_passes();
+    UNIT_CHECK(hak_huge_pages_wanted(HAK_MIB(3), true));
+    hak_superslabs_trim();
+    hak_options.huge_start_bytes = HAK_MIB(8);
+}
+
 // What is empty and young tells nothing.
 static void a_large_block_is_taken_for_dense_in_a_small_heap(void)
 {
@@ -112,8 +135,9 @@ int main(void)
     hak_arena_start();
     hak_arena.huge_pages = HAK_HUGE_MADVISE;
     hak_options.huge_start_bytes = HAK_MIB(8);
+    a_large_block_is_taken_for_dense_in_a_small_heap(); // while nothing is known
     blocks_up_to_a_page_count_when_they_are_handed_out();
+    free_superslabs_make_no_heap_sparse();
     larger_blocks_count_by_what_is_in_them();
-    a_large_block_is_taken_for_dense_in_a_small_heap();
     return 0;
 }

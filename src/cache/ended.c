@@ -67,8 +67,9 @@ static bool is_unlocked(struct hak_cache *cache)
 
 void hak_ended_look(void)
 {
-    static _Atomic(struct hak_cache *) hand; // a hint where to go on
-    struct hak_cache *cache = hak_load_relaxed(&hand);
+    // Where to go on. Who comes may have been told of that cache by nobody but who stopped there.
+    static _Atomic(struct hak_cache *) hand;
+    struct hak_cache *cache = hak_load_acquire(&hand); // pairs with: hak_ended_look
     for (unsigned i = 0; i < LOOKS; i++) {
         struct hak_cache *next = cache != NULL ? cache->next : NULL;
         // pairs with: registry_add_locked
@@ -77,5 +78,5 @@ void hak_ended_look(void)
             hak_ended_cache(cache);
         }
     }
-    hak_store_relaxed(&hand, cache);
+    hak_store_release(&hand, cache); // pairs with: hak_ended_look
 }

@@ -23,7 +23,6 @@
 #include "base/compiler.h"
 #include "front/exports.h"
 #include "hakmem/hakmem.h"
-#include "os/lock.h"
 #include "os/os.h"
 
 #ifndef HAK_NO_OVERRIDE
@@ -122,6 +121,24 @@ static bool redirect_write(const struct redirect *redirect)
     return true;
 }
 
+// Of two threads that write at the same moment one would seal the pages that the other writes to. The dynamic linker is not called
+// here: its lock may be held by a thread that waits for us, in the constructor of a library that it loads.
+static bool redirect_write_alone(const struct redirect *redirect)
+{
+    static _Atomic(uint32_t) writer; // the process of the thread that writes; 0: none
+    const uint32_t self = (uint32_t)hak_os_process_id();
+    uint32_t before = hak_load_relaxed(&writer);
+    // One of another process stayed with the parent when this one was forked: what it has left half done is done again.
+    // pairs with: redirect_write_alone
+    while (before == self || !hak_cas_acquire(&writer, &before, self)) {
+        hak_os_wait(&writer, self, 1);
+        before = hak_load_relaxed(&writer);
+    }
+    const bool is_done = redirect_write(redirect);
+    hak_store_release(&writer, 0); // pairs with: redirect_write_alone
+    return is_done;
+}
+
 typedef void *open_function(const char *file, int mode);
 
 static bool lead_to_us(open_function *open)
@@ -136,7 +153,7 @@ static bool lead_to_us(open_function *open)
         return false;
     }
     redirect_all(&redirect, &libc);
-    return redirect_write(&redirect);
+    return redirect_write_alone(&redirect);
 }
 
 // The names by which only this file's own functions are known.
@@ -167,17 +184,19 @@ static bool is_programs_malloc(void)
 // The mode to open with. Not inlined: with variables that others have seen, its caller could not end in a jump.
 static HAK_NOINLINE int mode_as_led(int mode)
 {
-    static struct hak_lock lock;
-    static bool is_done; // lock
+    static _Atomic(bool) is_led;
     if ((mode & RTLD_DEEPBIND) == 0 || !is_programs_malloc()) {
         return mode;
     }
-    open_function *open;
-    *(void **)&open = next("dlopen", (uintptr_t)own_dlopen);
-    hak_lock_take(&lock);
-    is_done = is_done || (open != NULL && lead_to_us(open));
-    const bool done = is_done;
-    hak_lock_drop(&lock);
+    bool done = hak_load_acquire(&is_led); // pairs with: mode_as_led
+    if (!done) {
+        open_function *open;
+        *(void **)&open = next("dlopen", (uintptr_t)own_dlopen);
+        done = open != NULL && lead_to_us(open);
+        if (done) {
+            hak_store_release(&is_led, true); // pairs with: mode_as_led
+        }
+    }
     return done ? mode : mode & ~RTLD_DEEPBIND;
 }
 

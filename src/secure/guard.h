@@ -59,11 +59,12 @@ HAK_INLINE bool hak_guard_owns(const void *p)
     return HAK_UNLIKELY(base != NULL && (uintptr_t)p - (uintptr_t)base < HAK_SUPER_BYTES);
 }
 
-// Is this request of the slow path one for a slot? The thread of the cache.
+// Is this request of the slow path one for a slot? The thread of the cache. None is of hak_cache_shared, where several threads
+// would count at a time.
 HAK_INLINE bool hak_guard_is_due(struct hak_cache *cache)
 {
     const uint64_t one_in = hak_load_relaxed(&hak_options.guard_sample);
-    if (HAK_LIKELY(one_in == 0 || ++cache->unguarded < one_in)) {
+    if (HAK_LIKELY(one_in == 0 || !cache->owner.has_thread || ++cache->unguarded < one_in)) {
         return false;
     }
     cache->unguarded = 0;

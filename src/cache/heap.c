@@ -10,7 +10,6 @@
 #include "cache/small.h"
 #include "cache/sweep.h"
 #include "owner/slabs.h"
-#include "owner/watch.h"
 #include "slab/feed.h"
 
 struct hak_cache *hak_heap_make(void)
@@ -31,9 +30,7 @@ void *hak_heap_take(struct hak_cache *heap, unsigned size_class, struct hak_requ
     if (HAK_UNLIKELY(heap->is_direct) && hak_hook_refuses(request)) {
         return hak_refuse(HAK_REFUSE_INJECTED, request);
     }
-    void *block = hak_small_take_of_heap(heap, request, size_class);
-    hak_watch_note(&heap->owner);
-    return block;
+    return hak_small_take_of_heap(heap, request, size_class);
 }
 
 static void slabs_end_locked(struct hak_cache *heap, struct hak_list *slabs)

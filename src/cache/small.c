@@ -12,6 +12,7 @@
 #include "cache/take.h"
 #include "meta/map.h"
 #include "os/refusal.h"
+#include "owner/watch.h"
 #include "slab/arena.h"
 #include "slab/feed.h"
 #include "slab/slab.h"
@@ -22,6 +23,7 @@ HAK_INLINE void *take_once(struct hak_cache *cache, struct hak_request request, 
     hak_lock_take(&cache->owner.lock);
     hak_count(&cache->owner.events, 1);
     void *block = hak_hook_take(cache, size_class, request.bytes, &note);
+    hak_watch_note(&cache->owner); // its thread may have found it awake, and waited since
     hak_lock_drop(&cache->owner.lock);
     if (HAK_UNLIKELY(note != 0)) {
         hak_hook_taken(block, request, note);

@@ -9,6 +9,8 @@
 #include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "cache/remote.h"
+#include "cache/small.h"
+#include "cache/steal.h"
 #include "cache/sweeper.h"
 #include "owner/slabs.h"
 
@@ -212,6 +214,36 @@ static void what_comes_while_it_is_unwatched_is_seen(void)
     become(main_thread);
 }
 
+// Malloc takes from a companion (rules/site.h) that is asleep, and does not wake it. Or its thread has found a cache awake, and waits
+// for the lock until it no longer is.
+static void what_a_sleeper_is_filled_with_goes_back(void)
+{
+    const struct hak_request request = {hak_classes[CLASS].bytes, 1, HAK_SITE};
+    struct hak_cache *main_thread = hak_cache_self;
+    struct hak_cache *sleeper = new_thread();
+    become(main_thread);
+    tick(TICKS);
+    UNIT_CHECK(!sleeper->owner.is_watched && sleeper->is_asleep);
+    become(sleeper);
+    hak_seldom_end(sleeper);
+    held[0][0] = hak_small_take(sleeper, request, CLASS);
+    UNIT_CHECK(held[0][0] != NULL);
+    hak_lock_take(&sleeper->owner.lock);
+    UNIT_CHECK(!hak_steal_has_taken_all(sleeper, CLASS));
+    hak_lock_drop(&sleeper->owner.lock);
+    become(main_thread);
+    tick(TICKS);
+    hak_lock_take(&sleeper->owner.lock);
+    UNIT_CHECK(hak_steal_has_taken_all(sleeper, CLASS));
+    hak_lock_drop(&sleeper->owner.lock);
+    census_check(held[0], 1);
+    become(sleeper);
+    give(held[0][0]);
+    held[0][0] = NULL;
+    hak_ended_bury(sleeper);
+    become(main_thread);
+}
+
 // Each slab is looked at once when blocks came back to it, not in each tick and not by each lot.
 static void slabs_are_swept_once(void)
 {
@@ -324,6 +356,7 @@ int main(void)
     threads_that_wake_begin_without_magazines();
     blocks_of_sleepers_that_others_free_come_home();
     what_comes_while_it_is_unwatched_is_seen();
+    what_a_sleeper_is_filled_with_goes_back();
     slabs_are_swept_once();
     what_is_left_of_a_share_is_looked_at();
     refused_pages_are_tried_again();

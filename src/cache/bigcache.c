@@ -66,8 +66,9 @@ size_t hak_bigcache_expire(struct hak_cache *cache, uint64_t age)
     return expire_from(cache, 0, age);
 }
 
-void hak_bigcache_keep_nothing(struct hak_cache *cache)
+void hak_bigcache_keep_nothing(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
+    hak_bigcache_expire(cache, 0);
     for (unsigned i = 0; i < HAK_HOT_PLACES; i++) {
         cache->hot[i].bin = HAK_LARGE_NO_BIN;
         hak_store_relaxed(&cache->hot[i].block, HAK_FULL);

@@ -13,8 +13,10 @@
 // Give back kept blocks that have waited for `age` ticks. Any thread. Returns the bytes still kept.
 HAK_INTERNAL size_t hak_bigcache_expire(struct hak_cache *cache, uint64_t age);
 
-// Keep no block from now on. None is kept when this is called. The thread, or there is none yet.
-HAK_INTERNAL void hak_bigcache_keep_nothing(struct hak_cache *cache);
+// Keep no block from now on; what is kept goes back. The thread, or there is none yet; with the lock, or who gives back kept blocks
+// at this moment would take what says so for one.
+HAK_INTERNAL void hak_bigcache_keep_nothing(struct hak_cache *cache)
+    HAK_REQUIRES(&cache->owner.lock);
 
 // The place for blocks of a bin: &cache->hot[bin / 8], which compilers make five instructions of.
 HAK_INLINE struct hak_hot *hak_bigcache_place(struct hak_cache *cache, unsigned bin)

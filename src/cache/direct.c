@@ -30,7 +30,6 @@ void hak_direct_start(struct hak_cache *cache)
     hak_magazine_flush_all(cache);
     hak_magazine_end_all(cache);
     hak_remote_post_all(cache);
-    hak_bigcache_expire(cache, 0);
     hak_bigcache_keep_nothing(cache);
     close_slabs(cache);
     cache->is_direct = true;

@@ -34,7 +34,9 @@ static struct hak_cache *registry_add_locked(enum hak_owner_role role)
     cache->is_direct = hak_seen_is_wanted();
     hak_store_relaxed(&cache->frees_apart, cache->is_direct);
     if (cache->is_direct || hak_load_relaxed(&hak_options.bigcache) == 0) {
+        hak_lock_take(&cache->owner.lock);
         hak_bigcache_keep_nothing(cache);
+        hak_lock_drop(&cache->owner.lock);
     }
     hak_list_start(&cache->owner.full);
     hak_list_start(&cache->owner.larges);

@@ -77,7 +77,8 @@ void hak_start_process(void)
     if (hak_seen_is_wanted()) {
         hak_direct_start(cache);
     } else if (hak_load_relaxed(&hak_options.bigcache) == 0) {
-        hak_bigcache_expire(cache, 0);
+        hak_lock_take(&cache->owner.lock);
         hak_bigcache_keep_nothing(cache);
+        hak_lock_drop(&cache->owner.lock);
     }
 }

@@ -148,7 +148,6 @@ struct hak_cache *hak_site_keeper(struct hak_cache *cache)
     }
     if (!cache->keeps_elsewhere) {
         hak_lock_take(&cache->owner.lock);
-        hak_bigcache_expire(cache, 0);
         hak_bigcache_keep_nothing(cache);
         cache->keeps_elsewhere = true;
         hak_lock_drop(&cache->owner.lock);

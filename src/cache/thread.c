@@ -14,7 +14,7 @@
 #include "owner/owner.h"
 
 static pthread_key_t thread_key;
-static bool thread_key_is_made;
+static _Atomic(bool) thread_key_is_made; // the registry's lock; read by any
 
 // The C library calls the destructors of a thread's keys in rounds, as long as one of them
 // sets its key again, four rounds at most (POSIX's PTHREAD_DESTRUCTOR_ITERATIONS). Others'
@@ -56,6 +56,37 @@ static bool does_without_cache(const void *block, const struct hak_owner *owner)
     return block != NULL && !follows && frees_without_cache++ < FREES_WITHOUT_CACHE;
 }
 
+// With no lock of ours: the function may be a tool's, which allocates.
+void hak_thread_start(void)
+{
+    pthread_key_t key;
+    hak_lock_take(&hak_registry.lock);
+    const bool is_made = hak_load_relaxed(&thread_key_is_made);
+    hak_lock_drop(&hak_registry.lock);
+    if (is_made || pthread_key_create(&key, thread_end) != 0) {
+        return;
+    }
+    hak_lock_take(&hak_registry.lock);
+    const bool is_second = hak_load_relaxed(&thread_key_is_made); // another thread was faster
+    if (!is_second) {
+        thread_key = key;
+        hak_store_release(&thread_key_is_made, true); // pairs with: has_key
+    }
+    hak_lock_drop(&hak_registry.lock);
+    if (is_second) {
+        pthread_key_delete(key);
+    }
+}
+
+// Of the first threads of the process one may not have come to making it.
+static bool has_key(void)
+{
+    if (!hak_load_acquire(&thread_key_is_made)) { // pairs with: hak_thread_start
+        hak_thread_start();
+    }
+    return hak_load_acquire(&thread_key_is_made); // pairs with: hak_thread_start
+}
+
 struct hak_cache *hak_thread_cache(const void *block)
 {
     struct hak_cache *cache = hak_cache_self;
@@ -73,7 +104,7 @@ struct hak_cache *hak_thread_cache(const void *block)
     // First the cache: the C library's functions may be the program's own, which allocate.
     hak_cache_become(cache);
     hak_store_relaxed(&cache->thread_id, hak_os_thread_id());
-    if (thread_key_is_made) {
+    if (has_key()) {
         pthread_setspecific(thread_key, cache);
     }
     hak_life_begin(&cache->life);
@@ -88,26 +119,4 @@ struct hak_cache *hak_thread_cache(const void *block)
     }
     hak_sweeper_wanted(0);
     return cache;
-}
-
-// With no lock of ours: the function may be a tool's, which allocates.
-void hak_thread_start(void)
-{
-    pthread_key_t key;
-    hak_lock_take(&hak_registry.lock);
-    const bool is_made = thread_key_is_made;
-    hak_lock_drop(&hak_registry.lock);
-    if (is_made || pthread_key_create(&key, thread_end) != 0) {
-        return;
-    }
-    hak_lock_take(&hak_registry.lock);
-    const bool is_second = thread_key_is_made; // another thread was faster
-    if (!is_second) {
-        thread_key = key;
-        thread_key_is_made = true;
-    }
-    hak_lock_drop(&hak_registry.lock);
-    if (is_second) {
-        pthread_key_delete(key);
-    }
 }

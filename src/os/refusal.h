@@ -24,7 +24,7 @@ struct hak_refusal {
 
 // The kernel refused the calling thread `bytes`.
 HAK_INTERNAL void hak_refusal_note(int error, size_t bytes);
-// A moment, to ask later what was refused since.
+// A moment, for the same thread to ask later what was refused since.
 HAK_INTERNAL uint64_t hak_refusal_mark(void);
 // The latest refusal of the calling thread since then.
 HAK_INTERNAL struct hak_refusal hak_refusal_since(uint64_t mark);

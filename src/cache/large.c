@@ -257,20 +257,6 @@ void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry)
     hak_sweeper_wanted(kept_bytes);
 }
 
-// Where addresses or memory are missing, what all caches hold goes back, as for a new block, which would need twice as many.
-static bool large_remap(struct hak_run *run, size_t bytes)
-{
-    const uint64_t mark = hak_refusal_mark();
-    if (hak_mapping_resize(run, bytes)) {
-        return true;
-    }
-    if (hak_refusal_since(mark).error == 0 || hak_refusal_is_final(bytes)) {
-        return false;
-    }
-    hak_sweep_for_request(&(struct hak_sweep_retry){.mark = mark});
-    return hak_mapping_resize(run, bytes);
-}
-
 // Give it so many bytes, or what is no waste. False, and nothing has changed: it cannot have them without a copy.
 static bool large_fit(struct hak_run *run, size_t bytes)
 {
@@ -286,16 +272,38 @@ static bool large_fit(struct hak_run *run, size_t bytes)
         return true;
     }
     if (run->units == 0) {
-        return block_bytes > HAK_MAPPING_MOVED_MIN && large_remap(run, block_bytes);
+        return block_bytes > HAK_MAPPING_MOVED_MIN && hak_mapping_resize(run, block_bytes);
     }
     return block_bytes <= HAK_LARGE_RUN_GROWN && hak_runs_resize(run, block_bytes);
+}
+
+// It did not fit since `mark`, and not because others lie behind it: of one that is inset the kernel refuses nothing else.
+static bool is_refused(struct hak_run *run, size_t bytes, uint64_t mark)
+{
+    const int error = hak_refusal_since(mark).error;
+    return (error < 0 || (error > 0 && !hak_mapping_is_inset(run))) && !hak_refusal_is_final(bytes);
+}
+
+// Where addresses or memory are missing, what all caches hold goes back, as for a new block, which would need more: all its bytes.
+static HAK_COLD bool large_fit_again(struct hak_run *run, size_t bytes, uint64_t mark)
+{
+    struct hak_sweep_retry retry = {.mark = mark};
+    const size_t more = bytes > run->bytes ? bytes - run->bytes : 0;
+    bool done;
+    do {
+        hak_sweep_for_request(&retry);
+        done = large_fit(run, bytes);
+    } while (!done && hak_sweep_may_help(&retry, more));
+    return done;
 }
 
 // Only then its sample is forgotten: where the program is refused, it has the block as it was.
 void *hak_large_resize(struct hak_run *run, size_t bytes)
 {
     const size_t old_bytes = run->bytes;
-    if (!large_fit(run, bytes)) {
+    const uint64_t mark = hak_refusal_mark();
+    if (!large_fit(run, bytes) &&
+        !(is_refused(run, bytes, mark) && large_fit_again(run, bytes, mark))) {
         return NULL;
     }
     forget_sample(run);

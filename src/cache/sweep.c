@@ -238,7 +238,7 @@ bool hak_sweep_is_any_kept(void)
     return owner != NULL;
 }
 
-static size_t sweep_everything(bool with_pages)
+static size_t sweep_everything(bool with_pages, bool with_addresses)
 {
     hak_hook_sweeps_everything();
     if (!are_all_bare()) {
@@ -247,19 +247,20 @@ static size_t sweep_everything(bool with_pages)
     size_t purged = with_pages ? hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX) : 0;
     purged += with_pages ? hak_pool_trim() : 0;
     hak_under_way_wait();
-    const size_t trimmed = hak_superslabs_trim();
+    const size_t trimmed = with_addresses ? hak_superslabs_trim() : 0;
     hak_hook_swept_everything();
     return purged + trimmed;
 }
 
 size_t hak_sweep_everything(void)
 {
-    return sweep_everything(true);
+    return sweep_everything(true, true);
 }
 
 void hak_sweep_for_request(struct hak_sweep_retry *retry)
 {
-    sweep_everything(hak_refusal_since(retry->mark).error <= 0);
+    const int error = hak_refusal_since(retry->mark).error;
+    sweep_everything(error <= 0, error != HAK_REFUSED_TO_GROW);
     retry->mark = hak_refusal_mark();
     retry->returns = hak_arena_returns();
 }
@@ -269,7 +270,8 @@ bool hak_sweep_may_help(struct hak_sweep_retry *retry, size_t bytes)
     if (++retry->tries >= TRIES_MOST) {
         return false;
     }
-    return hak_refusal_since(retry->mark).error == 0
+    const int error = hak_refusal_since(retry->mark).error;
+    return error == 0 || error == HAK_REFUSED_TO_GROW
                ? hak_arena_has_room_soon(bytes)
                : hak_under_way_is_any() || hak_arena_returns() != retry->returns || !are_all_bare();
 }

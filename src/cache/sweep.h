@@ -36,7 +36,8 @@ struct hak_sweep_retry {
     unsigned tries;
 };
 // The same for a request that was refused since `retry->mark`. If it was the kernel that refused it, that is for addresses: it
-// counts those, resident or not, so the pages of others may stay.
+// counts those, resident or not, so the pages of others may stay. A block that a limit does not let grow where it lies needs the
+// addresses behind it: they stay.
 HAK_INTERNAL void hak_sweep_for_request(struct hak_sweep_retry *retry);
 // It was refused once more. Have others freed since, or are they about to, so that there may be `bytes` after another sweep? After
 // some tries: no.

@@ -7,8 +7,8 @@
 
 #include "base/compiler.h"
 
-// In place of the kernel's error: it was not asked, as it would end the process.
-enum { HAK_REFUSED_BY_GROUP = -1 };
+// In place of the kernel's error, as it was not asked: it would end the process; a limit does not let a block grow where it lies.
+enum { HAK_REFUSED_BY_GROUP = -1, HAK_REFUSED_TO_GROW = -2 };
 
 // More than any process has, unless it asks for them in so many words.
 #if defined(__aarch64__)

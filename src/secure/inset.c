@@ -112,7 +112,7 @@ static bool guard_grow_locked(struct hak_super *super, size_t more) HAK_REQUIRES
     const size_t page = hak_os_page_bytes();
     const size_t old_bytes = super->mapped_bytes;
     char *end = super->base + old_bytes;
-    if (!hak_arena_has_room(more) || !hak_hook_may_use_locked(more) ||
+    if (!hak_mapping_may_grow_locked(more) ||
         !hak_map_resize(super->base, old_bytes, old_bytes + more)) {
         return false;
     }

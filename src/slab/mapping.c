@@ -7,6 +7,7 @@
 #include "meta/pool.h"
 #include "meta/unreleased.h"
 #include "os/os.h"
+#include "os/refusal.h"
 #include "slab/arena.h"
 #include "slab/hooks.h"
 #include "slab/huge_pages.h"
@@ -231,13 +232,21 @@ static bool move_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES(&hak
     return true;
 }
 
+bool hak_mapping_may_grow_locked(size_t more) HAK_REQUIRES(&hak_arena.lock)
+{
+    const bool may = hak_arena_has_room(more) && hak_hook_may_use_locked(more);
+    if (!may) {
+        hak_refusal_note(HAK_REFUSED_TO_GROW, more);
+    }
+    return may;
+}
+
 bool hak_mapping_resize(struct hak_run *mapping, size_t bytes)
 {
     struct hak_super *super = hak_mapping_super(mapping);
     hak_lock_take(&hak_arena.lock);
     const size_t old_bytes = super->mapped_bytes;
-    const bool is_allowed = bytes <= old_bytes || (hak_arena_has_room(bytes - old_bytes) &&
-                                                   hak_hook_may_use_locked(bytes - old_bytes));
+    const bool is_allowed = bytes <= old_bytes || hak_mapping_may_grow_locked(bytes - old_bytes);
     const bool done = is_allowed && (resize_locked(super, bytes) ||
                                      (bytes > old_bytes && move_locked(super, bytes)));
     if (done) {

@@ -6,6 +6,7 @@
 // Fails     NULL or false when the kernel refuses; what was there before is still there.
 #pragma once
 
+#include "slab/arena.h"
 #include "slab/descriptor.h"
 
 // A mapping of its own for one block, aligned to `alignment` (at most superslab size is free of
@@ -18,3 +19,5 @@ HAK_INTERNAL void hak_mapping_end(struct hak_run *mapping);
 // Grow or shrink it, moving its pages (not their content) if need be: mapping->base may change.
 // False: nothing changed.
 HAK_INTERNAL bool hak_mapping_resize(struct hak_run *mapping, size_t bytes);
+// Do the limits allow a mapping to become so much longer? If not, that is noted as a refusal.
+HAK_INTERNAL bool hak_mapping_may_grow_locked(size_t more) HAK_REQUIRES(&hak_arena.lock);

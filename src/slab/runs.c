@@ -4,6 +4,7 @@
 #include "base/bits.h"
 #include "base/variants.h"
 #include "meta/map.h"
+#include "os/refusal.h"
 #include "os/tags.h"
 #include "slab/find.h"
 #include "slab/hooks.h"
@@ -453,12 +454,18 @@ static bool run_grow_locked(struct hak_shard *shard,
                             bool wants_huge,
                             struct taken *taken) HAK_REQUIRES(&shard->lock)
 {
-    return hak_arena_has_room(more * HAK_UNIT_BYTES) &&
-           (run_is_free_locked(shard, super, end, more) ||
-            (run_map_more_locked(shard, super, end, more, wants_huge) &&
-             run_is_free_locked(shard, super, end, more))) &&
-           run_has_room_locked(shard, super, end, more) &&
-           run_take_locked(shard, super, end, more, wants_huge, taken);
+    bool may = hak_arena_has_room(more * HAK_UNIT_BYTES);
+    if (may && !run_is_free_locked(shard, super, end, more) &&
+        !(run_map_more_locked(shard, super, end, more, wants_huge) &&
+          run_is_free_locked(shard, super, end, more))) {
+        return false;
+    }
+    may = may && run_has_room_locked(shard, super, end, more) &&
+          run_take_locked(shard, super, end, more, wants_huge, taken);
+    if (!may) {
+        hak_refusal_note(HAK_REFUSED_TO_GROW, more * HAK_UNIT_BYTES);
+    }
+    return may;
 }
 
 bool hak_runs_resize(struct hak_run *run, size_t bytes)

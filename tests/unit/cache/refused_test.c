@@ -1,7 +1,8 @@
 // with features
 // What a refused request costs. Of what the kernel refuses, addresses, nobody has more because pages went: none are given back
-// then, and what a superslab is made of goes. When it is the control group that has no room, they go. In the modes that look at
-// each block, who has done nothing since all was given back is passed over.
+// then, and what a superslab is made of goes. When it is the control group that has no room, they go; when a limit does not let a
+// block grow where it lies, only they. In the modes that look at each block, who has done nothing since all was given back is
+// passed over.
 #include <errno.h>
 
 #include "base/options.h"
@@ -56,6 +57,21 @@ static void superslabs_go(void)
     hak_runs_give(hak_run_of(block));
     UNIT_CHECK(purged_for(ENOMEM) <= 4); // their descriptors
     UNIT_CHECK(hak_fake.mapped_bytes + HAK_MIB(12) <= mapped);
+}
+
+// What lies behind the block must not be another's before it is tried again.
+static void addresses_stay_where_a_block_is_to_grow(void)
+{
+    bool zeroed;
+    void *block = hak_large_alloc(HAK_MIB(16), 1, 0, &zeroed);
+    UNIT_CHECK(block != NULL);
+    memset(block, 1, HAK_MIB(16));
+    const size_t mapped = hak_fake.mapped_bytes;
+    hak_runs_give(hak_run_of(block));
+    UNIT_CHECK(purged_for(HAK_REFUSED_TO_GROW) > 0);
+    UNIT_EQUAL(hak_arena.dirty_bytes, 0);
+    UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
+    hak_sweep_everything();
 }
 
 // Others may have freed after it was their turn, or where the request had looked before: then it is looked for once more.
@@ -129,6 +145,7 @@ int main(void)
     hak_sweep_everything();
     pages_stay_when_addresses_are_missing();
     superslabs_go();
+    addresses_stay_where_a_block_is_to_grow();
     what_others_free_meanwhile_is_looked_for();
     who_does_nothing_is_passed_over();
     return 0;

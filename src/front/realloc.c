@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "cache/dying.h"
 #include "cache/fast_path.h"
 #include "cache/hooks.h"
@@ -13,13 +14,52 @@
 #include "front/override.h"
 #include "hakmem/hakmem.h"
 #include "meta/map.h"
+#include "os/os.h"
+#include "slab/arena.h"
 #include "slab/misuse.h"
+#include "slab/ranges.h"
 
 // Of a block that was just made: has it pages of its own, which nobody has touched? Such long ones are never kept.
 static bool is_fresh(const void *block, size_t bytes)
 {
     const struct hak_run *run = bytes > HAK_MAPPING_MOVED_MIN ? hak_run_of(block) : NULL;
     return run != NULL && run->state == HAK_RUN_LARGE && run->units == 0;
+}
+
+static void copy(char *other, const char *block, size_t bytes, bool other_is_fresh)
+{
+    if (other_is_fresh) {
+        hak_os_copy(other, block, bytes);
+    } else {
+        memcpy(other, block, bytes);
+    }
+}
+
+// Of what is copied at a time.
+#define PIECE_BYTES HAK_MIB(4)
+
+// A block that takes much of the memory does not fit in there twice. (A program that ends changes nothing of what was there.)
+static bool goes_by_pieces(size_t bytes)
+{
+    const enum hak_free_policy policy = hak_ranges_policy();
+    const size_t part = hak_load_relaxed(&hak_arena.part_bytes); // 0: not known
+    return part != 0 && bytes > part && bytes > PIECE_BYTES &&
+           (policy == HAK_FREE_NOW || policy == HAK_FREE_AND_UNMAP) && !hak_dying_now();
+}
+
+// What has been copied goes back to the system; pages that are locked when the block goes.
+static HAK_COLD void copy_by_pieces(char *other, char *block, size_t bytes, bool other_is_fresh)
+{
+    const size_t page = hak_os_page_bytes();
+    char *gone = (char *)hak_align_up((uintptr_t)block, page);
+    for (size_t at = 0; at < bytes; at += PIECE_BYTES) {
+        const size_t piece = hak_least(bytes - at, PIECE_BYTES);
+        copy(other + at, block + at, piece, other_is_fresh);
+        char *end = block + at + piece;
+        end -= (uintptr_t)end % page;
+        HAK_UNHEEDED(hak_os_purge(gone, (size_t)(end - gone)));
+        gone = end;
+    }
 }
 
 // `other`, which is NULL without memory, takes the place of `block`. Pages that nobody has written to stay so.
@@ -29,10 +69,10 @@ static void *realloc_into(void *other, void *block, size_t old_bytes, size_t byt
     if (other == NULL) {
         return NULL;
     }
-    if (is_fresh(other, bytes)) {
-        hak_os_copy(other, block, content_bytes);
+    if (HAK_UNLIKELY(goes_by_pieces(content_bytes))) {
+        copy_by_pieces(other, block, content_bytes, is_fresh(other, bytes));
     } else {
-        memcpy(other, block, content_bytes);
+        copy(other, block, content_bytes, is_fresh(other, bytes));
     }
     hak_free(block);
     return other;

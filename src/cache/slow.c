@@ -84,11 +84,11 @@ void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block)
     }
 }
 
+// The owner is asked for first: once the block is posted, its slab may end at any moment.
 static void post(struct hak_cache *cache, void *block, uint32_t entry)
 {
     const uint64_t begin = hak_timing_begin();
-    struct hak_owner *owner =
-        hak_owner_of(block); // not later: the block is the program's until it is posted
+    struct hak_owner *owner = hak_owner_of(block);
     const bool has_sent = hak_reclaim_or_post(cache, block, entry);
     hak_timing_end(HAK_TIMING_parcel, begin);
     if (has_sent) {

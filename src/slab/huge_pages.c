@@ -298,8 +298,9 @@ void hak_huge_pages_note_holes(const struct hak_run *slab)
 
 // By the clock on the wall, as a thread's own takes a system call; and by the one that goes on by ticks. So of what one has
 // taken it tells none, or a tick or more, which is right in the mean. What they took beyond the limit is summed up, and what they
-// took less is taken off, down to nothing: the cumulative sum of E. S. Page, Continuous Inspection Schemes, 1954. One whose thread waited for a processor meanwhile does not count for more than four times
-// the limit, so that it takes three; nor does it keep the others waiting for longer than that many times a hundred.
+// took less is taken off, down to nothing: the cumulative sum of E. S. Page, Continuous Inspection Schemes, 1954. One whose
+// thread waited for a processor meanwhile does not count for more than four times the limit, so that it takes three; nor does it
+// keep the others waiting for longer than that many times a hundred.
 enum { DEAR_SUM = 8, COUNTS_FOR = 4 };
 
 bool hak_huge_pages_are_dear(char *page)

@@ -66,16 +66,20 @@ void *hak_malloc_slow(size_t bytes, size_t size_class, struct hak_cache *cache)
     return hak_hook_malloc(bytes, size_class, cache, HAK_SITE, HAK_MALLOC_ALIGNMENT);
 }
 
+// What waits is looked at when a slab has ended, too: where blocks are freed in no order, the last few thousand end nearly all.
 void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block)
 {
     const uint64_t begin = hak_timing_begin();
     hak_sweeper_follow(cache);
     hak_lock_take(&cache->owner.lock);
     hak_count(&cache->owner.events, 1);
+    const _Atomic(uint64_t) *ended_slabs = &cache->owner.classes[size_class].ended_slabs;
+    const uint64_t ended = hak_load_relaxed(ended_slabs);
     const size_t before = cache->owner.returned_bytes;
     hak_magazine_spill(cache, size_class, block);
     const size_t returned = cache->owner.returned_bytes; // may be the rest of unused pages
-    const bool is_much = returned / HAK_UNIT_BYTES != before / HAK_UNIT_BYTES;
+    const bool is_much = returned / HAK_UNIT_BYTES != before / HAK_UNIT_BYTES ||
+                         hak_load_relaxed(ended_slabs) != ended;
     hak_sweep_cache_if_due_locked(cache);
     hak_lock_drop(&cache->owner.lock);
     hak_timing_end_for(HAK_TIMING_spill, begin, hak_cache_group(cache));

@@ -26,6 +26,7 @@ struct hak_shard {
     uint8_t number;              // constant
     struct hak_list whole;       // superslabs that are wholly free
     _Atomic(size_t) whole_count; // so many; a hint for other shards
+    _Atomic(size_t) free_pages;  // huge pages, or their places, that are wholly free; likewise
     struct hak_list dirty[HAK_VARIANTS][HAK_DIRTY_QUEUES];
     struct hak_gaps gaps; // where free units are
     _Atomic(uint32_t)

@@ -1,6 +1,7 @@
 // huge_pages.c -- see huge_pages.h.
 #include "slab/huge_pages.h"
 
+#include "base/bits.h"
 #include "base/options.h"
 #include "meta/map.h"
 #include "os/os.h"
@@ -209,16 +210,16 @@ static bool are_possible(void)
 }
 
 // What is mapped for a run of a huge page is mostly that run's.
-#define HUGE_BYTES HAK_MIB(2)
+#define HUGE_BYTES (HAK_HUGE_UNITS * HAK_UNIT_BYTES)
 
-// Of superslabs that are wholly free. A hint.
-static size_t whole_bytes(void)
+// Of huge pages, or their places, that are wholly free. A hint.
+static size_t free_pages_bytes(void)
 {
     size_t count = 0;
     for (unsigned i = 0; i <= hak_arena.shard_mask; i++) {
-        count += hak_load_relaxed(&hak_arena.shards[i].whole_count);
+        count += hak_load_relaxed(&hak_arena.shards[i].free_pages);
     }
-    return count * HAK_SUPER_BYTES;
+    return count * HUGE_BYTES;
 }
 
 // Is it large, and dense in units; or, for one block, in pages alone? New slabs may leave unused all that the heap grows by,
@@ -233,7 +234,7 @@ static bool is_large(size_t bytes)
         return false;
     }
     const size_t mapped = hak_load_relaxed(&hak_arena.super_bytes) + alone;
-    return for_one_block || used + whole_bytes() / 4 * 3 >= mapped / 4 * 3;
+    return for_one_block || used + free_pages_bytes() / 4 * 3 >= mapped / 4 * 3;
 }
 
 bool hak_huge_pages_wanted(size_t bytes, bool is_new)
@@ -251,48 +252,71 @@ bool hak_huge_pages_wanted(size_t bytes, bool is_new)
     return is_dense(bytes, is_new);
 }
 
-void hak_huge_pages_decide_locked(struct hak_shard *shard, struct hak_super *super, bool wants_huge)
-    HAK_REQUIRES(&shard->lock)
+static void want_huge(const struct hak_super *super, uint64_t units, bool wants_huge)
 {
-    if (super->free_units != ~UINT64_C(0) || super->dirty_units != 0 || super->is_huge_new) {
-        return;
-    }
-    if (super->is_huge && are_dear()) {
-        hak_huge_pages_end_locked(shard, super);
-    } else if (!super->is_huge && wants_huge) {
-        if (super->purged_units != 0) {
-            hak_os_drop_page_tables(super->base, HAK_SUPER_BYTES);
-        }
-        hak_os_want_huge(super->base, HAK_SUPER_BYTES, true);
-        super->is_huge = true;
-    }
-    super->is_huge_new = super->is_huge;
+    hak_os_want_huge(super->base + hak_lowest_bit(units) * HAK_UNIT_BYTES,
+                     hak_count_bits(units) * HAK_UNIT_BYTES,
+                     wants_huge);
 }
 
-void hak_huge_pages_end_locked(struct hak_shard *shard, struct hak_super *super)
+// The pages are wholly free and untouched. The caller has the lock.
+static void ask(struct hak_super *super, uint64_t units)
+{
+    if ((super->purged_units & units) != 0) {
+        hak_os_drop_page_tables(super->base + hak_lowest_bit(units) * HAK_UNIT_BYTES,
+                                hak_count_bits(units) * HAK_UNIT_BYTES);
+    }
+    want_huge(super, units, true);
+    super->huge_units |= units;
+    super->huge_new_units |= units;
+}
+
+void hak_huge_pages_decide_locked(struct hak_shard *shard,
+                                  struct hak_super *super,
+                                  uint64_t units,
+                                  bool wants_huge) HAK_REQUIRES(&shard->lock)
+{
+    const uint64_t untouched = hak_super_pages_of(units) &
+                               hak_super_whole_pages(super->free_units) &
+                               ~hak_super_pages_of(super->dirty_units);
+    const uint64_t huge = untouched & super->huge_units;
+    super->huge_new_units |= huge;
+    if (huge != 0 && are_dear()) {
+        hak_huge_pages_end_locked(shard, super, huge);
+    }
+    if (wants_huge && untouched != huge) {
+        ask(super, untouched & ~huge);
+    }
+}
+
+void hak_huge_pages_end_locked(struct hak_shard *shard, struct hak_super *super, uint64_t units)
     HAK_REQUIRES(&shard->lock)
 {
-    if (super->is_huge) {
-        hak_os_want_huge(super->base, HAK_SUPER_BYTES, false);
-        super->is_huge = false;
+    const uint64_t ended = super->huge_units & hak_super_pages_of(units);
+    if (ended != 0) {
+        want_huge(super, ended, false);
+        super->huge_units &= ~ended;
+        super->huge_new_units &= ~ended;
         hak_queues_note_units_locked(shard, super); // none is a part of a huge page any more
     }
 }
 
-void hak_huge_pages_note_holes_locked(struct hak_shard *shard, struct hak_super *super)
-    HAK_REQUIRES(&shard->lock)
+void hak_huge_pages_note_holes_locked(struct hak_shard *shard,
+                                      struct hak_super *super,
+                                      uint64_t units) HAK_REQUIRES(&shard->lock)
 {
     if (hak_load_relaxed(&hak_options.thp) == HUGE_AUTO) {
-        hak_huge_pages_end_locked(shard, super);
+        hak_huge_pages_end_locked(shard, super, units);
     }
 }
 
 void hak_huge_pages_note_holes(const struct hak_run *slab)
 {
     struct hak_super *super = hak_map_super(slab->base);
+    const unsigned unit = (unsigned)(slab - super->slabs);
     struct hak_shard *shard = hak_arena_shard_of(super);
     hak_lock_take(&shard->lock);
-    hak_huge_pages_note_holes_locked(shard, super);
+    hak_huge_pages_note_holes_locked(shard, super, hak_bit_range(unit, slab->units));
     hak_lock_drop(&shard->lock);
 }
 

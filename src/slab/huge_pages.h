@@ -14,20 +14,23 @@
 // arena's lock, but not while it looks. Without a lock.
 HAK_INTERNAL bool hak_huge_pages_wanted(size_t bytes, bool is_new);
 
-// A run is about to be put there. A superslab that is wholly free and untouched decides anew: it was mapped when
+// A run is about to be put into the units. A huge page that is wholly free and untouched decides anew: it was mapped when
 // the heap was small, or huge pages have become dear since.
 HAK_INTERNAL void hak_huge_pages_decide_locked(struct hak_shard *shard,
                                                struct hak_super *super,
+                                               uint64_t units,
                                                bool wants_huge) HAK_REQUIRES(&shard->lock);
-// What it has not touched yet will be small pages.
-HAK_INTERNAL void hak_huge_pages_end_locked(struct hak_shard *shard, struct hak_super *super)
-    HAK_REQUIRES(&shard->lock);
+// The pages that the units lie in ask to be huge no more: what was not touched yet will be small ones.
+HAK_INTERNAL void hak_huge_pages_end_locked(struct hak_shard *shard,
+                                            struct hak_super *super,
+                                            uint64_t units) HAK_REQUIRES(&shard->lock);
 
-// Pages of it were given back, and not all of a huge page: no huge pages any more, or the kernel would fill the holes when it
-// collapses what is left in the background (khugepaged, whose max_ptes_none allows 511 holes of 512 pages).
-HAK_INTERNAL void hak_huge_pages_note_holes_locked(struct hak_shard *shard, struct hak_super *super)
-    HAK_REQUIRES(&shard->lock);
-// The same of the superslab of a slab, whose owner's lock the caller holds. Takes the shard's lock.
+// The units, or pages of them, were given back, and not all of the huge page: it is none any more, or the kernel would fill the holes
+// when it collapses what is left in the background (khugepaged, whose max_ptes_none allows 511 holes of 512 pages).
+HAK_INTERNAL void hak_huge_pages_note_holes_locked(struct hak_shard *shard,
+                                                   struct hak_super *super,
+                                                   uint64_t units) HAK_REQUIRES(&shard->lock);
+// The same of a slab, whose owner's lock the caller holds. Takes the shard's lock.
 HAK_INTERNAL void hak_huge_pages_note_holes(const struct hak_run *slab);
 
 // Touch a page that reads as zero, the first one of memory that has just asked for huge pages, and that

@@ -144,9 +144,8 @@ static size_t load_return_locked(struct hak_shard *shard, struct load *load)
         purged += hak_super_touched_bytes(super, done);
         hak_super_note_untouched_locked(super, done);
         hak_runs_free_units_locked(shard, super, done, false);
-        if (super->is_huge && (done & ~hak_super_whole_pages(super->free_units)) != 0) {
-            hak_huge_pages_note_holes_locked(shard, super);
-        }
+        hak_huge_pages_note_holes_locked(
+            shard, super, done & ~hak_super_whole_pages(super->free_units));
         if (rest != 0) { // or those that wait for longer would seem to have come just now
             hak_runs_free_units_locked(shard, super, rest, true);
         }

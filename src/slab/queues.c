@@ -1,6 +1,8 @@
 // queues.c -- see queues.h.
 #include "slab/queues.h"
 
+#include "base/bits.h"
+
 #include "meta/map.h"
 
 void hak_queues_add_locked(struct hak_super *super)
@@ -9,6 +11,7 @@ void hak_queues_add_locked(struct hak_super *super)
     hak_list_start(&hak_super_place(super)->whole_link);
     hak_list_start(&hak_super_place(super)->dirty_link);
     hak_super_place(super)->dirty_queue = HAK_DIRTY_NONE;
+    hak_super_place(super)->free_pages = 0;
     hak_super_note_untouched_locked(super, ~UINT64_C(0));
 }
 
@@ -52,6 +55,18 @@ static void note_dirty_units_locked(struct hak_shard *shard, struct hak_super *s
     }
 }
 
+static void note_free_pages_locked(struct hak_shard *shard, struct hak_super *super)
+    HAK_REQUIRES(&shard->lock)
+{
+    struct hak_super_place *place = hak_super_place(super);
+    const unsigned units = hak_count_bits(hak_super_whole_pages(super->free_units));
+    const unsigned pages = units / HAK_HUGE_UNITS;
+    if (pages != place->free_pages) {
+        hak_count(&shard->free_pages, (size_t)pages - place->free_pages);
+        place->free_pages = (uint8_t)pages;
+    }
+}
+
 void hak_queues_note_units_locked(struct hak_shard *shard, struct hak_super *super)
     HAK_REQUIRES(&shard->lock)
 {
@@ -67,5 +82,6 @@ void hak_queues_note_units_locked(struct hak_shard *shard, struct hak_super *sup
             hak_count(&shard->whole_count, (size_t)0 - 1);
         }
     }
+    note_free_pages_locked(shard, super);
     note_dirty_units_locked(shard, super);
 }

@@ -74,12 +74,10 @@ size_t hak_run_ended_bytes(const void *p)
     return has_ended && run->base == p ? run->bytes : 0;
 }
 
-// The units that become resident with `bits`: those that share a huge page with them.
-static uint64_t super_touched_units(const struct hak_super *super, uint64_t bits)
+// The units of the huge pages that become resident with `bits`.
+static uint64_t super_huge_units(const struct hak_super *super, uint64_t bits)
 {
-    const uint64_t low = UINT64_C(0xFFFFFFFF); // the units of the first huge page
-    const uint64_t pages = ((bits & low) != 0 ? low : 0) | ((bits & ~low) != 0 ? ~low : 0);
-    return super->is_huge ? pages : bits;
+    return super->huge_units & hak_super_pages_of(bits);
 }
 
 // The free units that share a huge page with `bits` will be resident with them.
@@ -87,7 +85,7 @@ static void super_dirty_neighbours_locked(struct hak_shard *shard,
                                           struct hak_super *super,
                                           uint64_t bits) HAK_REQUIRES(&shard->lock)
 {
-    const uint64_t touched = super_touched_units(super, bits);
+    const uint64_t touched = super_huge_units(super, bits);
     const uint64_t more = super->free_units & touched & ~super->dirty_units;
     const size_t before = hak_super_touched_bytes(super, super->dirty_units);
     hak_super_note_touched_locked(super, touched);
@@ -101,7 +99,7 @@ static void super_use_locked(struct hak_shard *shard, struct hak_super *super, u
     HAK_REQUIRES(&shard->lock)
 {
     const uint64_t dirty = super->dirty_units & bits;
-    const uint64_t again = super->purged_units & super_touched_units(super, bits);
+    const uint64_t again = super->purged_units & (bits | super_huge_units(super, bits));
     super->purged_units &= ~again;
     const size_t bytes = hak_count_bits(again) * HAK_UNIT_BYTES + hak_super_fill_holes(super, bits);
     if (bytes != 0) {
@@ -111,7 +109,7 @@ static void super_use_locked(struct hak_shard *shard, struct hak_super *super, u
     super->free_units &= ~bits;
     super->dirty_units &= ~bits;
     hak_arena_count_dirty(shard, super, (size_t)0 - hak_super_touched_bytes(super, dirty));
-    if (super->is_huge) {
+    if ((super->huge_units & bits) != 0) {
         super_dirty_neighbours_locked(shard, super, bits);
     }
     HAK_ARENA_COUNT(shard, free_bytes, (size_t)0 - hak_count_bits(bits) * HAK_UNIT_BYTES);
@@ -179,7 +177,7 @@ static bool run_has_room_locked(struct hak_shard *shard,
     size_t fresh = 0;
     struct part part;
     for (unsigned i = 0; run_part(shard, head, unit, units, i, &part); i++) {
-        const uint64_t touched = super_touched_units(part.super, part.bits);
+        const uint64_t touched = part.bits | super_huge_units(part.super, part.bits);
         fresh += hak_count_bits(part.super->free_units & touched & ~part.super->dirty_units);
     }
     const size_t bytes = fresh * HAK_UNIT_BYTES;
@@ -193,7 +191,8 @@ static bool run_has_room_locked(struct hak_shard *shard,
 // What units were when they were taken.
 struct taken {
     bool zeroed; // none of them may be resident
-    char *huge;  // the first that asks for huge pages and that nobody has touched since, or NULL
+    char *
+        huge; // the first of a page that asked to be huge and that nobody has touched since, or NULL
 };
 
 // Take the units out of what is free.
@@ -207,11 +206,12 @@ static struct taken run_use_locked(struct hak_shard *shard,
     struct part part;
     for (unsigned i = 0; run_part(shard, head, unit, units, i, &part); i++) {
         struct hak_super *super = part.super;
-        hak_huge_pages_decide_locked(shard, super, wants_huge);
-        if (super->is_huge_new && taken.huge == NULL) {
-            taken.huge = super->base + hak_lowest_bit(part.bits) * HAK_UNIT_BYTES;
+        hak_huge_pages_decide_locked(shard, super, part.bits, wants_huge);
+        const uint64_t fresh = super->huge_new_units & part.bits;
+        if (fresh != 0 && taken.huge == NULL) {
+            taken.huge = super->base + hak_lowest_bit(fresh) * HAK_UNIT_BYTES;
         }
-        super->is_huge_new = false;
+        super->huge_new_units &= ~hak_super_pages_of(fresh);
         taken.zeroed &= (super->written_units & part.bits) == 0;
         super_use_locked(shard, super, part.bits);
         if (super != head) {
@@ -231,7 +231,7 @@ static void run_try_huge(struct hak_super *head, unsigned unit, unsigned units, 
     hak_lock_take(&shard->lock);
     struct part part;
     for (unsigned i = 0; run_part(shard, head, unit, units, i, &part); i++) {
-        hak_huge_pages_end_locked(shard, part.super);
+        hak_huge_pages_end_locked(shard, part.super, part.bits);
     }
     hak_lock_drop(&shard->lock);
 }

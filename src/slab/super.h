@@ -15,22 +15,23 @@
 // large block's own mapping the arena's.
 struct hak_super {
     char *base;
-    size_t mapped_bytes;      // HAK_SUPER_BYTES, or those of the mapping
-    uint64_t free_units;      // a bit per unit that no run has       (lock)
-    uint64_t dirty_units;     // those of free_units that may be resident (lock)
-    uint64_t written_units;   // units that do not read as zero; with huge pages fewer than the
-                              // resident ones                           (lock)
-    uint64_t purging_units;   // units taken out by a purge that is under way (lock)
-    uint64_t purged_units;    // free units that were given back and not used since (lock)
-    struct hak_list all_link; // in the arena's list of everything (arena lock)
-    uint64_t dirty_tick;      // when a unit last became dirty
+    size_t mapped_bytes;    // HAK_SUPER_BYTES, or those of the mapping
+    uint64_t free_units;    // a bit per unit that no run has       (lock)
+    uint64_t dirty_units;   // those of free_units that may be resident (lock)
+    uint64_t written_units; // units that do not read as zero; with huge pages fewer than the
+                            // resident ones                           (lock)
+    uint64_t purging_units; // units taken out by a purge that is under way (lock)
+    uint64_t purged_units;  // free units that were given back and not used since (lock)
+    uint64_t
+        huge_units; // of the pages that asked to be huge: one touch makes all 32 units resident (lock)
+    uint64_t huge_new_units;          // of those of them that nobody has touched since (lock)
+    struct hak_list all_link;         // in the arena's list of everything (arena lock)
+    uint64_t dirty_tick;              // when a unit last became dirty
     _Atomic(struct hak_super *) span; // where the run begins that this superslab continues
     // The one it belongs to, by number; HAK_NO_SHARD when it is one large block's mapping, or not mapped. Changes under the locks of
     // both shards; a run in it that is in use keeps it from changing.
     _Atomic(uint8_t) shard;
-    bool is_mapping;  // a large block's own mapping
-    bool is_huge;     // asked for huge pages: one touch makes 32 units resident
-    bool is_huge_new; // and nobody has touched it since
+    bool is_mapping; // a large block's own mapping
     // For the first unit of each run when it was made, and when this was mapped, by hak_arena.clock. Nobody but
     // readers from outside wants to know (lock).
     union {
@@ -52,6 +53,7 @@ struct hak_super_place {
     struct hak_list whole_link; // in the list of those wholly free
     struct hak_list dirty_link; // in a queue of those with dirty units
     uint8_t dirty_queue;        // enum hak_dirty_queue: the one that dirty_link is in
+    uint8_t free_pages;         // of its two huge pages, or their places, so many are wholly free
     // At the end of each unit, chunks that nobody has touched since it came from the kernel, in use or not: a slab of
     // which a page was used is not 64 KiB to give back. And a bit for each unit that has some.
     uint8_t untouched[HAK_SUPER_UNITS];
@@ -98,11 +100,20 @@ enum hak_dirty_queue {
 };
 enum { HAK_DIRTY_QUEUES = HAK_DIRTY_NONE }; // so many there are
 
-// The units of the two huge pages of a superslab, each if all of it is among `units`.
+// A superslab has two huge pages, or the places of two.
+enum { HAK_HUGE_UNITS = HAK_SUPER_UNITS / 2 };
+
+// Of the two pages each whose units are all among `units`.
 HAK_INLINE uint64_t hak_super_whole_pages(uint64_t units)
 {
-    const uint64_t low = UINT64_C(0xFFFFFFFF); // the units of the first huge page
+    const uint64_t low = (UINT64_C(1) << HAK_HUGE_UNITS) - 1; // the units of the first
     return ((units & low) == low ? low : 0) | ((units & ~low) == ~low ? ~low : 0);
+}
+
+// The units of the huge pages that any of `units` lies in.
+HAK_INLINE uint64_t hak_super_pages_of(uint64_t units)
+{
+    return ~hak_super_whole_pages(~units);
 }
 
 // Which of two groups it belongs to while an option is on trial (base/variants.h): by turns.
@@ -114,8 +125,7 @@ HAK_INLINE unsigned hak_super_group(const struct hak_super *super)
 // The dirty units that may go first: all but parts of huge pages in use.
 HAK_INLINE uint64_t hak_super_whole_units(const struct hak_super *super)
 {
-    return super->dirty_units &
-           (super->is_huge ? hak_super_whole_pages(super->free_units) : ~UINT64_C(0));
+    return super->dirty_units & (~super->huge_units | hak_super_whole_pages(super->free_units));
 }
 
 // What may be resident of these units, if nobody uses them.

@@ -107,8 +107,8 @@ static bool super_add_locked(struct hak_shard *shard, char *base, bool is_huge)
     super->purged_units = 0;
     hak_super_place(super)->holed_units = 0;
     hak_store_relaxed(&super->span, NULL);
-    super->is_huge = is_huge;
-    super->is_huge_new = is_huge;
+    super->huge_units = is_huge ? ~UINT64_C(0) : 0;
+    super->huge_new_units = super->huge_units;
     hak_list_append(&hak_arena.all, &super->all_link);
     hak_queues_add_locked(super);
     hak_count(&hak_arena.super_bytes, HAK_SUPER_BYTES);

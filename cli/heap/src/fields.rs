@@ -34,7 +34,7 @@ structs! {
     Harden, "hak_harden": sees_all;
     Guard, "hak_guard": base slots;
     GuardSlot, "hak_guard_slot": state block bytes;
-    Super, "hak_super": base mapped_bytes free_units dirty_units purging_units all_link is_mapping is_huge
+    Super, "hak_super": base mapped_bytes free_units dirty_units purging_units all_link is_mapping huge_units
         mapped_at made_at first slabs;
     Arena, "hak_arena": all super_bytes mapping_bytes dirty_bytes free_bytes retaken_bytes peak_bytes clock shards;
     Shard, "hak_shard": untold;

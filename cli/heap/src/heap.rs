@@ -19,7 +19,8 @@ pub struct Super {
     pub base: u64,
     pub bytes: u64,
     pub is_mapping: bool,
-    pub is_huge: bool,
+    /// A bit for each unit of the pages that asked to be huge.
+    pub huge_units: u64,
     /// When it was mapped, by `Arena::clock`.
     pub mapped_at: u64,
     /// A bit for each unit that no run has, for those of them that may be resident, and for those
@@ -29,6 +30,13 @@ pub struct Super {
     pub purging_units: u64,
     /// By address. The last may go on beyond this superslab.
     pub runs: Vec<Run>,
+}
+
+impl Super {
+    /// How many of its two pages asked to be huge.
+    pub fn huge_pages(&self) -> u32 {
+        self.huge_units.count_ones() / 32
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -74,17 +74,22 @@ static void check_queues(void)
 {
     size_t dirty = 0;
     size_t supers = 0;
+    size_t pages = 0;
     for (unsigned i = 0; i <= hak_arena.shard_mask; i++) {
         dirty += check_dirty(&hak_arena.shards[i]);
         supers += check_whole(&hak_arena.shards[i]);
+        pages += hak_arena.shards[i].free_pages;
     }
     UNIT_EQUAL(hak_arena.waiting_bytes[0] + hak_arena.waiting_bytes[1], dirty);
     UNIT_EQUAL(hak_arena.dirty_bytes, dirty);
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
         const struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
         supers -= super->free_units == ~UINT64_C(0);
+        pages -= (uint32_t)super->free_units == UINT32_MAX;
+        pages -= super->free_units >> HAK_HUGE_UNITS == UINT32_MAX;
     }
     UNIT_EQUAL(supers, 0);
+    UNIT_EQUAL(pages, 0);
 }
 
 // The sums are exact unless they may be late.
@@ -131,7 +136,8 @@ static void model_use(size_t first, size_t units)
     for (size_t unit = first; unit < first + units; unit++) {
         const struct hak_super *super = hak_map_super(hak_map.window + unit * HAK_UNIT_BYTES);
         const size_t page = unit / 32 * 32;
-        for (size_t other = page; super->is_huge && other < page + 32; other++) {
+        for (size_t other = page; (super->huge_units >> unit % 64 & 1) != 0 && other < page + 32;
+             other++) {
             model[other] = model[other] == UNIT_FREE ? UNIT_DIRTY : model[other];
         }
     }

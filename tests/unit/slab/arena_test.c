@@ -73,7 +73,7 @@ static void dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time(void
     take_asking(1, 1);
     hak_fake.touch_ns = 0;
     UNIT_EQUAL(hak_fake.huge_refusals, refused + 1); // the one that was dear: its other half
-    UNIT_CHECK(!hak_map_super(runs[run_count - 1].slab->base)->is_huge);
+    UNIT_EQUAL(hak_map_super(runs[run_count - 1].slab->base)->huge_units, 0);
     take_asking(2, 0);
     hak_fake.now_ns += 98 * dear_ns;
     take_asking(2, 0);
@@ -90,7 +90,7 @@ static void dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time(void
     // One that is taken again after it was given back decides anew.
     const unsigned last = run_count - 1;
     struct hak_super *super = hak_map_super(runs[last].slab->base);
-    UNIT_CHECK(super->is_huge);
+    UNIT_EQUAL(super->huge_units, ~UINT64_C(0));
     hak_fake.touch_ns = dear_ns;
     take_asking(1, 1);
     hak_fake.touch_ns = 0;
@@ -100,7 +100,7 @@ static void dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time(void
     take_asking(1, 0);
     hak_fake.touch_ns = 0;
     UNIT_EQUAL(hak_fake.huge_refusals, refused + 3);
-    UNIT_CHECK(!super->is_huge);
+    UNIT_EQUAL(super->huge_units, 0);
     // What the user wants is asked for whatever it costs.
     hak_options.huge_dear_us = 0;
     hak_fake.now_ns += UINT64_C(1000000000);
@@ -155,7 +155,7 @@ static void huge_pages_are_no_longer_dear_once_much_went_back(void)
     const size_t refused = hak_fake.huge_refusals;
     take(64, 64);
     UNIT_EQUAL(hak_fake.huge_refusals, refused);
-    UNIT_CHECK(hak_map_super(runs[0].slab->base)->is_huge);
+    UNIT_EQUAL(hak_map_super(runs[0].slab->base)->huge_units, ~UINT64_C(0));
     give_all();
     hak_arena.huge_pages = HAK_HUGE_NEVER;
 }
@@ -175,6 +175,43 @@ static void what_went_back_in_parts_loses_its_page_tables(void)
     take_asking(1, 1);
     UNIT_EQUAL(hak_fake.table_drops, drops + 1);
     give_all();
+    hak_arena.huge_pages = HAK_HUGE_NEVER;
+}
+
+// The other half of the superslab is in use, and goes on with small pages; when it is used for the first time later, that is timed.
+static void each_huge_page_decides_for_itself(void)
+{
+    const uint64_t low = UINT64_C(0xFFFFFFFF);
+    hak_options.deterministic = 1; // nothing is looked at, all is dense
+    take(16, 64);
+    take(16, 16);
+    take(16, 16);
+    struct hak_super *super = hak_map_super(runs[0].slab->base);
+    UNIT_CHECK(hak_map_super(runs[2].slab->base) == super);
+    give(1);
+    give(0);
+    purge_all();
+    hak_arena.huge_pages = HAK_HUGE_MADVISE;
+    hak_options.huge_start_bytes = 0;
+    const size_t drops = hak_fake.table_drops;
+    const size_t asks = hak_fake.huge_asks;
+    take(32, 32);
+    UNIT_CHECK(hak_map_super(runs[1].slab->base) == super);
+    UNIT_EQUAL(super->huge_units, low);
+    UNIT_EQUAL(super->huge_new_units, 0);
+    UNIT_EQUAL(hak_fake.huge_asks, asks + 1);
+    UNIT_EQUAL(hak_fake.table_drops, drops + 1);
+    check_model();
+    give_all();
+    // Of a superslab that is mapped with both halves huge, each is new until it is used.
+    take(32, 64);
+    super = hak_map_super(runs[0].slab->base);
+    UNIT_EQUAL(super->huge_units, ~UINT64_C(0));
+    UNIT_EQUAL(super->huge_new_units, ~low);
+    take(32, 32);
+    UNIT_EQUAL(super->huge_new_units, 0);
+    give_all();
+    hak_options.deterministic = 0;
     hak_arena.huge_pages = HAK_HUGE_NEVER;
 }
 
@@ -250,19 +287,20 @@ static void a_part_goes_back_in_its_own_time(void)
     take(16, 1);
     take(16, 1);
     struct hak_super *super = hak_map_super(runs[0].slab->base);
-    super->is_huge = true;
+    super->huge_units = ~UINT64_C(0);
     UNIT_CHECK(hak_map_super(runs[1].slab->base) == super);
     give(1);
     give(0);
     const struct hak_purge_age age = {5, 10};
     hak_arena.tick = 205;
     UNIT_EQUAL(hak_purge(age, SIZE_MAX), 32 * HAK_UNIT_BYTES);
-    UNIT_CHECK(super->is_huge); // a huge page as a whole
+    UNIT_EQUAL(super->huge_units, ~UINT64_C(0)); // a huge page as a whole
     hak_arena.tick = 209;
     UNIT_EQUAL(hak_purge(age, SIZE_MAX), 0);
     hak_arena.tick = 210;
     UNIT_EQUAL(hak_purge(age, SIZE_MAX), 16 * HAK_UNIT_BYTES);
-    UNIT_CHECK(!super->is_huge); // or the kernel fills the hole in the background
+    UNIT_EQUAL(super->huge_units,
+               UINT64_C(0xFFFFFFFF)); // or the kernel fills the hole in the background
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
     for (size_t unit = 0; unit < sizeof model; unit++) {
         model[unit] = model[unit] == UNIT_DIRTY ? UNIT_FREE : model[unit];
@@ -318,7 +356,7 @@ static void a_huge_page_is_taken_again_as_a_whole(void)
 {
     take(32, 32);
     take(32, 1);
-    hak_map_super(runs[0].slab->base)->is_huge = true;
+    hak_map_super(runs[0].slab->base)->huge_units = ~UINT64_C(0);
     give(0);
     UNIT_EQUAL(hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX), 32 * HAK_UNIT_BYTES);
     const uint64_t before = retaken_bytes();
@@ -371,5 +409,6 @@ int main(void)
     what_huge_pages_take_is_right_in_the_mean();
     huge_pages_are_no_longer_dear_once_much_went_back();
     what_went_back_in_parts_loses_its_page_tables();
+    each_huge_page_decides_for_itself();
     return 0;
 }

@@ -126,7 +126,7 @@ static size_t looks_of_a_purge_in_vain(unsigned supers)
 {
     fill(supers, 16);
     for (unsigned i = 0; i < run_count; i += 2) {
-        hak_map_super(runs[i]->base)->is_huge = true;
+        hak_map_super(runs[i]->base)->huge_units = ~UINT64_C(0);
         hak_runs_give(runs[i]);
         runs[i] = NULL;
     }
@@ -134,7 +134,7 @@ static size_t looks_of_a_purge_in_vain(unsigned supers)
     UNIT_EQUAL(hak_purge((struct hak_purge_age){0, 200}, SIZE_MAX), 0);
     const size_t looks = hak_looks - before;
     for (unsigned i = 1; i < run_count; i += 2) {
-        hak_map_super(runs[i]->base)->is_huge = false;
+        hak_map_super(runs[i]->base)->huge_units = 0;
     }
     empty();
     return looks;

@@ -39,10 +39,10 @@ pub fn draw(view: &View, title: &str, summary: &str) -> String {
              <text x=\"{}\" y=\"9\" text-anchor=\"end\" fill=\"#868e96\">+{} MiB</text>",
             superslab.base,
             age(view.age(superslab.mapped_at)),
-            if superslab.is_huge {
-                ", huge pages"
-            } else {
-                ""
+            match superslab.huge_pages() {
+                0 => "",
+                1 => ", one of two pages huge",
+                _ => ", huge pages",
             },
             LABEL - 8,
             (superslab.base - base) >> 20

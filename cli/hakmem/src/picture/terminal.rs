@@ -114,7 +114,11 @@ pub fn draw(view: &View, form: Form, lines: usize) -> String {
             "{:>4.0} % {:>7}{}",
             live_share(&cells) * 100.0,
             age(view.age(superslab.mapped_at)),
-            if superslab.is_huge { " H" } else { "" },
+            match superslab.huge_pages() {
+                0 => "",
+                1 => " h",
+                _ => " H",
+            },
         );
         text.push_str(&format!(
             "{:>6} {}{}\n",
@@ -134,8 +138,8 @@ pub fn draw(view: &View, form: Form, lines: usize) -> String {
             superslabs - lines
         ));
     }
-    if heap.supers.iter().any(|one| one.is_huge) {
-        text.push_str("     H: asked for huge pages\n");
+    if heap.supers.iter().any(|one| one.huge_pages() != 0) {
+        text.push_str("     H: asked for huge pages; h: for one of its two\n");
     }
     for mapping in heap.supers.iter().filter(|one| one.is_mapping).take(lines) {
         let bytes = memory(mapping.bytes as f64 / 1024.0);

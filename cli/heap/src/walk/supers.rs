@@ -118,7 +118,7 @@ impl Walk<'_> {
             base: superslab.base.number(record),
             bytes: superslab.mapped_bytes.number(record),
             is_mapping: superslab.is_mapping.number(record) != 0,
-            is_huge: superslab.is_huge.number(record) != 0,
+            huge_units: superslab.huge_units.number(record),
             mapped_at: superslab.mapped_at.number(record),
             free_units: superslab.free_units.number(record),
             dirty_units: superslab.dirty_units.number(record),

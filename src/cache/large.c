@@ -88,7 +88,7 @@ void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroe
         run = large_make(block_bytes,
                          alignment,
                          is_huge || (ways & HAK_WAY_UNMAP) != 0,
-                         (ways & HAK_WAY_ZERO) == 0);
+                         (ways & (HAK_WAY_ZERO | HAK_WAY_GROWN)) == 0);
     }
     if (run == NULL) {
         return NULL;
@@ -165,6 +165,7 @@ void *hak_large_serve(struct hak_cache *cache,
     } else {
         ways |= HAK_WAY_ZERO; // so it is not kept: the next calloc does not look for it in BigCache
     }
+    ways |= wished > request.alignment ? HAK_WAY_GROWN : 0;
     const uint64_t mark = hak_refusal_mark();
     void *block = wished > request.alignment ? large_ruled(bytes, wished, ways, zeroed) : NULL;
     if (block == NULL) {

@@ -118,6 +118,7 @@ static struct hak_run *make(size_t bytes, size_t alignment)
     super->mapped_at = hak_load_relaxed(&hak_arena.clock);
     super->made_at[0] = super->mapped_at;
     super->is_mapping = true;
+    super->huge_units = 0;
     hak_store_relaxed(&super->shard, HAK_NO_SHARD);
     hak_list_append(&hak_arena.all, &super->all_link);
     hak_count(&hak_arena.mapping_bytes, bytes);
@@ -134,13 +135,21 @@ static struct hak_run *make(size_t bytes, size_t alignment)
     return mapping;
 }
 
+// All of it: the kernel moves no mapping of which parts differ.
+static void want_huge(struct hak_run *mapping, bool wants_huge)
+{
+    struct hak_super *super = hak_mapping_super(mapping);
+    hak_os_want_huge(super->base, super->mapped_bytes, wants_huge);
+    super->huge_units = wants_huge ? ~UINT64_C(0) : 0;
+}
+
 struct hak_run *hak_mapping_make(size_t bytes, size_t alignment, bool wants_huge)
 {
     struct hak_run *mapping = make(bytes, alignment);
     if (mapping != NULL && wants_huge) {
-        hak_os_want_huge(mapping->base, bytes, true);
+        want_huge(mapping, true);
         if (hak_huge_pages_are_dear(mapping->base)) {
-            hak_os_want_huge(mapping->base, bytes, false);
+            want_huge(mapping, false);
         }
     }
     return mapping;
@@ -257,8 +266,11 @@ bool hak_mapping_resize(struct hak_run *mapping, size_t bytes)
         mapping->zeroed = false;
     }
     hak_lock_drop(&hak_arena.lock);
-    if (done && hak_huge_pages_wanted(bytes, false)) {
-        hak_os_want_huge(mapping->base, bytes, true);
+    if (done && bytes > old_bytes) { // a block that was taken for dense may show that it is not
+        const bool wants_huge = hak_huge_pages_wanted(bytes, false);
+        if (wants_huge || super->huge_units != 0) {
+            want_huge(mapping, wants_huge);
+        }
     }
     return done;
 }

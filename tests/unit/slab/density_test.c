@@ -129,13 +129,33 @@ static void a_large_block_is_taken_for_dense_in_a_small_heap(void)
     hak_runs_give(run);
 }
 
+// It was taken for dense when nothing was known. As it grows, what is in it tells; the kernel would give what it grows by huge pages,
+// too.
+static void a_block_that_grows_and_is_sparse_asks_no_longer(void)
+{
+    hak_fake.resident_bytes = 0;
+    hak_arena.part_bytes = HAK_MIB(64);
+    const size_t asks = hak_fake.huge_asks;
+    const size_t refusals = hak_fake.huge_refusals;
+    struct hak_run *mapping =
+        hak_mapping_make(HAK_MIB(40), 1, hak_huge_pages_wanted(HAK_MIB(40), true));
+    UNIT_EQUAL(hak_fake.huge_asks, asks + 1);
+    UNIT_CHECK(hak_mapping_resize(mapping, HAK_MIB(44)));
+    UNIT_EQUAL(hak_fake.huge_refusals, refusals + 1);
+    UNIT_CHECK(hak_mapping_resize(mapping, HAK_MIB(48)));
+    UNIT_EQUAL(hak_fake.huge_refusals, refusals + 1); // it has no more to lose
+    UNIT_EQUAL(hak_fake.huge_asks, asks + 1);
+    hak_mapping_end(mapping);
+}
+
 int main(void)
 {
     UNIT_CHECK(hak_map_start());
     hak_arena_start();
     hak_arena.huge_pages = HAK_HUGE_MADVISE;
     hak_options.huge_start_bytes = HAK_MIB(8);
-    a_large_block_is_taken_for_dense_in_a_small_heap(); // while nothing is known
+    a_block_that_grows_and_is_sparse_asks_no_longer(); // while nothing is known
+    a_large_block_is_taken_for_dense_in_a_small_heap();
     blocks_up_to_a_page_count_when_they_are_handed_out();
     free_superslabs_make_no_heap_sparse();
     larger_blocks_count_by_what_is_in_them();

@@ -1,6 +1,6 @@
 //! Caches, and the blocks that wait in them.
 
-use super::{Found, Walk, le_u64};
+use super::{Found, TRIES, Walk, le_u64};
 use crate::error::Result;
 use crate::heap::{Cache, CacheCounts, Class, ClassCounts, Owner, Waiting};
 use std::collections::HashSet;
@@ -120,26 +120,64 @@ impl Walk<'_> {
     }
 
     /// Every block that waits outside its slab.
-    pub(super) fn waiting(&self, records: &[Vec<u8>], found: &mut Found) -> Vec<(u64, Waiting)> {
+    pub(super) fn waiting(
+        &self,
+        caches: &[Cache],
+        records: &[Vec<u8>],
+        found: &mut Found,
+    ) -> Vec<(u64, Waiting)> {
         let mut waiting = Vec::new();
-        for (index, record) in records.iter().enumerate() {
+        for (index, (cache, record)) in caches.iter().zip(records).enumerate() {
             for class in 0..self.fields.cache.magazines.count {
                 self.magazine_blocks(record, class, index, &mut waiting);
             }
-            let cache = &self.fields.cache;
-            for place in 0..cache.outboxes.count {
-                let part = cache.outboxes.part(record, place);
-                let parcel = self.fields.outbox.parcel.number(part);
-                self.parcels(parcel, Waiting::Outbox(index), true, found, &mut waiting);
-            }
-            let owner = cache.owner.part(record, 0);
-            let fields = &self.fields.owner;
-            for first in [fields.pending.number(owner), fields.inbox.number(owner)] {
-                self.parcels(first, Waiting::Inbox(index), false, found, &mut waiting);
-            }
-            self.loose_blocks(fields.loose.number(owner), index, found, &mut waiting);
+            self.parcels_of(cache, record, index, found, &mut waiting);
         }
         waiting
+    }
+
+    /// The program may take a list away while it is followed, and use its parcels for another: then
+    /// the cache is read again.
+    fn parcels_of(
+        &self,
+        cache: &Cache,
+        record: &[u8],
+        index: usize,
+        found: &mut Found,
+        waiting: &mut Vec<(u64, Waiting)>,
+    ) {
+        let mut record = record.to_vec();
+        let known = waiting.len();
+        for left in (0..TRIES).rev() {
+            let Err(doubt) = self.parcels_at_once(&record, index, waiting) else {
+                return;
+            };
+            match self.memory.read_vec(cache.address, record.len()) {
+                Ok(newer) if left > 0 => record = newer,
+                _ => return found.doubt(doubt),
+            }
+            waiting.truncate(known);
+        }
+    }
+
+    fn parcels_at_once(
+        &self,
+        record: &[u8],
+        index: usize,
+        waiting: &mut Vec<(u64, Waiting)>,
+    ) -> std::result::Result<(), String> {
+        let cache = &self.fields.cache;
+        for place in 0..cache.outboxes.count {
+            let part = cache.outboxes.part(record, place);
+            let parcel = self.fields.outbox.parcel.number(part);
+            self.parcels(parcel, Waiting::Outbox(index), true, waiting)?;
+        }
+        let owner = cache.owner.part(record, 0);
+        let fields = &self.fields.owner;
+        for first in [fields.pending.number(owner), fields.inbox.number(owner)] {
+            self.parcels(first, Waiting::Inbox(index), false, waiting)?;
+        }
+        self.loose_blocks(fields.loose.number(owner), index, waiting)
     }
 
     fn magazine_blocks(
@@ -175,27 +213,25 @@ impl Walk<'_> {
         }
     }
 
+    /// A doubt when the list broke off.
     fn parcels(
         &self,
         first: u64,
         place: Waiting,
         only_one: bool,
-        found: &mut Found,
         waiting: &mut Vec<(u64, Waiting)>,
-    ) {
+    ) -> std::result::Result<(), String> {
         let parcel = &self.fields.parcel;
         let mut seen = HashSet::new();
         let mut next = first;
         while next != 0 {
             if !seen.insert(next) || seen.len() > PARCELS_MAX {
-                found.doubt(format!("a list of parcels leads back to {next:#x}"));
-                return;
+                return Err(format!("a list of parcels leads back to {next:#x}"));
             }
             let Ok(record) = self.memory.read_vec(next, parcel.size) else {
-                found.doubt(format!(
+                return Err(format!(
                     "a list of parcels leads to {next:#x}, where nothing is"
                 ));
-                return;
             };
             let count = usize::try_from(parcel.count.number(&record)).unwrap_or(0);
             let blocks = (0..count.min(parcel.blocks.count))
@@ -208,6 +244,7 @@ impl Walk<'_> {
                 parcel.next.number(&record)
             };
         }
+        Ok(())
     }
 
     /// Freed when there was no memory for a parcel: the next one's address is in the block.
@@ -215,18 +252,17 @@ impl Walk<'_> {
         &self,
         first: u64,
         index: usize,
-        found: &mut Found,
         waiting: &mut Vec<(u64, Waiting)>,
-    ) {
+    ) -> std::result::Result<(), String> {
         let mut seen = HashSet::new();
         let mut next = first;
         while next != 0 {
             if !seen.insert(next) || seen.len() > PARCELS_MAX {
-                found.doubt(format!("a list of freed blocks leads back to {next:#x}"));
-                return;
+                return Err(format!("a list of freed blocks leads back to {next:#x}"));
             }
             waiting.push((next, Waiting::Inbox(index)));
             next = self.memory.read_u64(next).unwrap_or(0);
         }
+        Ok(())
     }
 }

@@ -19,6 +19,8 @@ const CLASSES_MAX: usize = 255;
 const METADATA_BYTES_MAX: usize = 1 << 20;
 const DOUBTS_MAX: usize = 20;
 const SHARDS_MAX: usize = 256;
+/// How often a list that changes while it is followed is begun again.
+const TRIES: usize = 5;
 
 impl Heap {
     pub fn read(memory: &dyn Memory) -> Result<Heap> {
@@ -63,7 +65,7 @@ impl Walk<'_> {
         let mut found = Found::default();
         let classes = self.classes()?;
         let (caches, records) = self.caches(&classes, &mut found)?;
-        let mut waiting = self.waiting(&records, &mut found);
+        let mut waiting = self.waiting(&caches, &records, &mut found);
         let supers = self.supers(&classes, &mut found)?;
         // The magazines' tops and the counters once more: what differs moved while we looked.
         let again = self.caches(&classes, &mut Found::default())?.0;

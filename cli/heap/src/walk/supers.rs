@@ -1,6 +1,6 @@
 //! Superslabs, the runs in them, and the bitmaps of slabs.
 
-use super::{Found, Walk, le_u64};
+use super::{Found, TRIES, Walk, le_u64};
 use crate::error::Result;
 use crate::heap::{Class, Content, Run, Slab, Super};
 use crate::memory::Wanted;
@@ -9,8 +9,6 @@ use std::collections::{HashMap, HashSet};
 /// Limits on what is believed: more than any heap has.
 const SUPERS_MAX: usize = 1 << 20;
 const UNITS_MAX: usize = 64;
-/// How often a list that changes while it is followed is begun again.
-const TRIES: usize = 5;
 
 /// A slab whose bitmap is still to be read.
 struct Unread {

@@ -22,9 +22,9 @@
 // A block of at least `bytes` > HAK_SMALL_MAX, aligned to `alignment` (a power of two). Sets
 // `zeroed` when its pages are untouched. `ways`: enum hak_way. Needs no cache.
 HAK_INTERNAL void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroed);
-// One for `request`, which may be smaller, in the ways of its site; when there is no memory, once more
-// after all caches have given back what they hold. The thread's own cache. `wished`: an alignment that it need not have, where
-// there is no room for it: for a block that has to move to grow; 1: none. `zeroed` is NULL, or, for who needs zeros, whether the pages are untouched. NULL with errno
+// One for `request`, which may be smaller, in the ways of its site; when there is no memory, once more after all caches have given
+// back what they hold. The thread's own cache. `wished`, for a block that has to move to grow: an alignment that it need not have,
+// where there is no room for it; 1: none. `zeroed` is NULL, or, for who needs zeros, whether the pages are untouched. NULL with errno
 // ENOMEM.
 HAK_INTERNAL void *hak_large_serve(struct hak_cache *cache,
                                    struct hak_request request,

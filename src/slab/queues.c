@@ -2,7 +2,6 @@
 #include "slab/queues.h"
 
 #include "base/bits.h"
-
 #include "meta/map.h"
 
 void hak_queues_add_locked(struct hak_super *super)

@@ -135,7 +135,7 @@ static struct hak_run *make(size_t bytes, size_t alignment)
     return mapping;
 }
 
-// All of it: the kernel moves no mapping of which parts differ.
+// All of it: the kernel moves no mapping of which parts differ. Without a lock: who makes or resizes a block is alone with it.
 static void want_huge(struct hak_run *mapping, bool wants_huge)
 {
     struct hak_super *super = hak_mapping_super(mapping);

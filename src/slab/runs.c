@@ -191,8 +191,7 @@ static bool run_has_room_locked(struct hak_shard *shard,
 // What units were when they were taken.
 struct taken {
     bool zeroed; // none of them may be resident
-    char *
-        huge; // the first of a page that asked to be huge and that nobody has touched since, or NULL
+    char *huge;  // the first on a page that is to be huge, and is untouched; or NULL
 };
 
 // Take the units out of what is free.

@@ -15,18 +15,17 @@
 // large block's own mapping the arena's.
 struct hak_super {
     char *base;
-    size_t mapped_bytes;    // HAK_SUPER_BYTES, or those of the mapping
-    uint64_t free_units;    // a bit per unit that no run has       (lock)
-    uint64_t dirty_units;   // those of free_units that may be resident (lock)
-    uint64_t written_units; // units that do not read as zero; with huge pages fewer than the
-                            // resident ones                           (lock)
-    uint64_t purging_units; // units taken out by a purge that is under way (lock)
-    uint64_t purged_units;  // free units that were given back and not used since (lock)
-    uint64_t
-        huge_units; // of the pages that asked to be huge: one touch makes all 32 units resident (lock)
-    uint64_t huge_new_units;          // of those of them that nobody has touched since (lock)
-    struct hak_list all_link;         // in the arena's list of everything (arena lock)
-    uint64_t dirty_tick;              // when a unit last became dirty
+    size_t mapped_bytes;      // HAK_SUPER_BYTES, or those of the mapping
+    uint64_t free_units;      // a bit per unit that no run has       (lock)
+    uint64_t dirty_units;     // those of free_units that may be resident (lock)
+    uint64_t written_units;   // units that do not read as zero; with huge pages fewer than the
+                              // resident ones                           (lock)
+    uint64_t purging_units;   // units taken out by a purge that is under way (lock)
+    uint64_t purged_units;    // free units that were given back and not used since (lock)
+    uint64_t huge_units;      // of pages that asked to be huge: one touch makes 32 resident (lock)
+    uint64_t huge_new_units;  // of those of them that nobody has touched since (lock)
+    struct hak_list all_link; // in the arena's list of everything (arena lock)
+    uint64_t dirty_tick;      // when a unit last became dirty
     _Atomic(struct hak_super *) span; // where the run begins that this superslab continues
     // The one it belongs to, by number; HAK_NO_SHARD when it is one large block's mapping, or not mapped. Changes under the locks of
     // both shards; a run in it that is in use keeps it from changing.

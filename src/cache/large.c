@@ -298,16 +298,21 @@ static HAK_COLD bool large_fit_again(struct hak_run *run, size_t bytes, uint64_t
     return done;
 }
 
-// Only then its sample is forgotten: where the program is refused, it has the block as it was.
+// Only then its sample is forgotten: where the program is refused, it has the block as it was. A heap's block that the kernel
+// has moved is no longer the heap's, as if it had been copied.
 void *hak_large_resize(struct hak_run *run, size_t bytes)
 {
     const size_t old_bytes = run->bytes;
+    const char *old_base = run->base;
     const uint64_t mark = hak_refusal_mark();
     if (!large_fit(run, bytes) &&
         !(is_refused(run, bytes, mark) && large_fit_again(run, bytes, mark))) {
         return NULL;
     }
     forget_sample(run);
+    if (HAK_UNLIKELY(run->base != old_base) && hak_load_relaxed(&run->owner) != NULL) {
+        large_leave_heap(run);
+    }
     hak_map_set_one(run->base, large_entry(run));
     if (run->bytes < old_bytes) {
         hak_sweeper_wanted(0);

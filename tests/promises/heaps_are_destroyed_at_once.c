@@ -1,14 +1,15 @@
 // preload only
 // native only
 // A heap of its own: any thread allocates from it, free takes its blocks back
-// one by one, and destroying it gives back all the rest at once.
+// one by one, and destroying it gives back all the rest at once. What realloc has moved stays.
 #include "../support/api.h"
 
 #include "../support/memory.h"
+#include "../support/options.h"
 
 #include <pthread.h>
 
-enum { BLOCKS = 1000, THREADS = 4, HEAPS = 300 };
+enum { BLOCKS = 1000, THREADS = 4, HEAPS = 300, MOVED_BYTES = 5 << 20 };
 
 static struct hak_heap *heap;
 static unsigned char *others[THREADS][1000];
@@ -43,6 +44,29 @@ static void run_threads(void)
             }
         }
     }
+}
+
+// Also when the kernel moves it, which copies nothing: it has a mapping of its own, and another one lies behind it.
+static void check_that_what_moves_outlives_the_heap(void)
+{
+    HT_API(hak_heap_create);
+    HT_API(hak_heap_destroy);
+    ht_set_option("large_pool", 0);
+    struct hak_heap *short_lived = api_hak_heap_create();
+    unsigned char *block = allocate_from(short_lived, MOVED_BYTES);
+    unsigned char *behind = malloc(MOVED_BYTES);
+    HT_CHECK(block != NULL && behind != NULL, "no large blocks");
+    memset(block, 5, 100);
+    const uintptr_t before = (uintptr_t)block;
+    block = realloc(ht_hide(block), 10 * MOVED_BYTES);
+    HT_CHECK(block != NULL && (uintptr_t)block != before, "the block grew where it lay");
+    api_hak_heap_destroy(short_lived);
+    HT_CHECK(malloc_usable_size(block) >= 10 * MOVED_BYTES,
+             "what realloc moved ended with its heap");
+    HT_CHECK(block[0] == 5 && block[99] == 5, "what realloc moved lost its content");
+    free(block);
+    free(behind);
+    ht_set_option("large_pool", 1);
 }
 
 int main(void)
@@ -93,5 +117,6 @@ int main(void)
         HT_CHECK(outside[i] == 77, "destroying a heap changed a block outside it");
     }
     free(outside);
+    check_that_what_moves_outlives_the_heap();
     return 0;
 }

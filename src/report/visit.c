@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "cache/cache.h"
 #include "cache/dying.h"
+#include "cache/seen.h"
 #include "cache/world.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
@@ -92,9 +93,11 @@ static bool visit_word(const struct visit *visit, const struct hak_run *slab, un
     uint64_t out = hak_slab_out(slab, word);
     for (; out != 0; out &= out - 1) {
         char *block = slab->base + (first + hak_lowest_bit(out)) * bytes;
-        if (!table_has(&visit->waiting, (uintptr_t)block) &&
-            !visit->visit(
-                hak_harden_has_tags() ? hak_tag_seen(block) : block, bytes, visit->argument)) {
+        if (table_has(&visit->waiting, (uintptr_t)block)) {
+            continue;
+        }
+        void *start = hak_harden_has_tags() ? hak_tag_seen(block) : block;
+        if (!visit->visit(start, hak_seen_usable(start, bytes), visit->argument)) {
             return false;
         }
     }

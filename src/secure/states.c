@@ -22,21 +22,23 @@ void hak_states_die_overflow(const char *block, size_t bytes)
     hak_canary_die_overflow(block, bytes);
 }
 
+// Step look of states.pml.
+static uint8_t state_before(const hak_state *state)
+{
+    return hak_load_acquire(state); // pairs with: hak_state_end
+}
+
+// Whoever looks at one of them finds it as it was handed out.
 uint64_t hak_states_out(const struct hak_run *slab, unsigned word)
 {
     const unsigned blocks = hak_classes[slab->size_class].blocks;
     const hak_state *states = hak_states_of(slab);
     uint64_t out = 0;
     for (unsigned index = word * 64; index < blocks && index < (word + 1) * 64; index++) {
-        out |= (uint64_t)hak_state_is(&states[index], HAK_STATE_OUT) << (index % 64);
+        const bool is_out = hak_state_kind(state_before(&states[index])) == HAK_STATE_OUT;
+        out |= (uint64_t)is_out << (index % 64);
     }
     return out;
-}
-
-// Step look of states.pml.
-static uint8_t state_before(const hak_state *state)
-{
-    return hak_load_acquire(state); // pairs with: hak_state_end
 }
 
 // Step look_again of states.pml.
@@ -48,7 +50,7 @@ static bool has_changed(const hak_state *state, uint8_t before)
 
 // Its reads alone race with the stores of who has the block in hand: an ordinary block's bytes are not atomic, and no
 // order keeps them apart. What it says is believed only when the state stayed the same around it, for which
-// states.pml has the proof. ThreadSanitizer cannot know that: it leaves this function out, and no other.
+// states.pml has the proof. ThreadSanitizer cannot know that: it leaves this function out, and hak_canary_request.
 static HAK_UNJUDGED bool looks_right(unsigned kind, const char *block, size_t bytes)
 {
     if (kind == HAK_STATE_OUT) {

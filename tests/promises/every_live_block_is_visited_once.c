@@ -3,7 +3,7 @@
 // with features
 // hak_visit_blocks finds every block that the program holds, once, with its size, and nothing that is
 // free: blocks of several threads, of ended ones, of heaps, small and large, after many were freed by
-// whoever it was; and those that lie between guards. As many are live as statistics say.
+// whoever it was; and those that lie between guards or have a canary. As many are live as statistics say.
 #include "../support/options.h"
 #include "../support/random.h"
 
@@ -96,7 +96,7 @@ static bool see(void *block, size_t bytes, void *argument)
         return true;
     }
     known->seen++;
-    if (bytes < known->bytes) {
+    if (bytes < known->bytes || bytes > malloc_usable_size(block)) {
         known->seen = 100;
     }
     return true;
@@ -137,10 +137,13 @@ int main(int count_of_arguments, char **arguments)
     (void)arguments;
     ht_start();
     if (count_of_arguments == 1) {
-        char one_in[] = "HAKMEM_GUARD_SAMPLE=1";
-        char *const settings[] = {one_in, NULL};
-        const char *said = ht_run_again("guarded", settings);
-        HT_CHECK(*said == '\0', "with guards: %s", said);
+        char guards[] = "HAKMEM_GUARD_SAMPLE=1";
+        char canaries[] = "HAKMEM_CANARIES=1";
+        char *const settings[][2] = {{guards, NULL}, {canaries, NULL}};
+        for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+            const char *said = ht_run_again("again", settings[i]);
+            HT_CHECK(*said == '\0', "with %s: %s", settings[i][0], said);
+        }
     }
     HT_API(hak_visit_blocks);
     HT_API(hak_heap_create);

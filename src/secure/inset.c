@@ -159,6 +159,14 @@ void hak_hook_inset_leave_room(struct hak_run *mapping)
     hak_lock_drop(&hak_arena.lock);
 }
 
+// Of a page that was behind the guard: it may have kept what it had (guarded_shrink).
+static void clear_behind(char *start, const char *end)
+{
+    if (first_written(start, end) < end) {
+        memset(start, 0, (size_t)(end - start));
+    }
+}
+
 static bool guarded_grow(struct hak_run *mapping, size_t bytes)
 {
     char *old_end = guard_behind(mapping->base + mapping->bytes);
@@ -169,11 +177,14 @@ static bool guarded_grow(struct hak_run *mapping, size_t bytes)
                       (end == old_end || hak_os_unguard(old_end, (size_t)(end - old_end)));
     mapping->bytes = done ? bytes : mapping->bytes;
     hak_lock_drop(&hak_arena.lock);
+    if (done && end != old_end) {
+        clear_behind(mapping->base + bytes, end);
+    }
     return done;
 }
 
 // What goes is given back, so that it reads as zero when it comes again. Pages that are locked in memory stay what they are:
-// then the block is copied.
+// then the block is copied. Where the kernel refuses even to open them again, as a filter may, they are no longer the block's.
 static bool guarded_shrink(struct hak_run *mapping, size_t bytes)
 {
     char *old_end = guard_behind(mapping->base + mapping->bytes);
@@ -184,8 +195,7 @@ static bool guarded_shrink(struct hak_run *mapping, size_t bytes)
         if (!hak_os_guard(end, less)) {
             return false;
         }
-        if (!hak_os_purge(end, less)) {
-            HAK_UNHEEDED(hak_os_unguard(end, less)); // it was open before: no new border
+        if (!hak_os_purge(end, less) && hak_os_unguard(end, less)) {
             return false;
         }
     }

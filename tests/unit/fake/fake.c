@@ -182,7 +182,7 @@ bool hak_os_guard(void *start, size_t bytes)
 bool hak_os_unguard(void *start, size_t bytes)
 {
     check_pages(start, bytes);
-    return mprotect(start, bytes, PROT_READ | PROT_WRITE) == 0;
+    return !hak_fake.refuse_unguard && mprotect(start, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
 unsigned hak_os_guard_mappings(void)

@@ -40,6 +40,7 @@ struct hak_fake {
     bool refuse_unmap;
     bool refuse_purge;
     bool refuse_guard;
+    bool refuse_unguard;
     bool refuse_remap; // in place; moving works
     bool refuse_barrier;
     bool is_alone; // the process has one thread

@@ -87,6 +87,24 @@ static void guarded_ones_stay_when_refused(void)
     hak_mapping_end(mapping);
 }
 
+// What is shut is neither given back nor opened again: it is no longer the block's, and what it had stands behind no block that
+// has grown into it.
+static void guarded_ones_shrink_when_all_is_refused(void)
+{
+    struct hak_run *mapping = guarded(HAK_KIB(200));
+    memset(mapping->base, 1, mapping->bytes);
+    hak_fake.refuse_purge = true;
+    hak_fake.refuse_unguard = true;
+    UNIT_CHECK(hak_hook_inset_resize(mapping, HAK_KIB(100)) && mapping->bytes == HAK_KIB(100));
+    hak_hook_inset_freed(mapping); // all of it can be looked at
+    hak_fake.refuse_purge = false;
+    hak_fake.refuse_unguard = false;
+    UNIT_CHECK(hak_hook_inset_resize(mapping, HAK_KIB(150) + 1));
+    UNIT_EQUAL(mapping->base[HAK_KIB(100) - 1], 1);
+    hak_hook_inset_freed(mapping); // or it ends the process
+    hak_mapping_end(mapping);
+}
+
 // Guards cannot be touched, also when their addresses could not be given back: those serve nobody.
 static void guards_serve_nobody(void)
 {
@@ -110,6 +128,7 @@ int main(void)
         guarded_ones_are_half_of_the_mappings();
         guarded_ones_grow_and_shrink();
         guarded_ones_stay_when_refused();
+        guarded_ones_shrink_when_all_is_refused();
         guards_serve_nobody();
     }
     return 0;

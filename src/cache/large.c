@@ -95,6 +95,7 @@ void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroe
     }
     if (is_huge && run->units == 0) {
         hak_os_want_huge(run->base, block_bytes, true);
+        run->is_ruled_huge = true;
     }
     run->is_unkept = (ways & UNKEPT_WAYS) != 0;
     *zeroed = run->zeroed;

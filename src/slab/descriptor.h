@@ -39,6 +39,8 @@ struct hak_run {
     bool has_old_pages : 1;
     // slab: no block came back since its free pages were last looked at (owner/pages.c)
     bool is_swept : 1;
+    // large: it has a mapping of its own that asks for huge pages because a rule says so, whatever is in it
+    bool is_ruled_huge : 1;
     union {
         bool is_hardened; // slab: a feature looks at its blocks (hooks.h)
         bool is_unkept; // large: calloc took it, or a rule says so: it is not kept when it is freed

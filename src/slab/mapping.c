@@ -128,6 +128,7 @@ static struct hak_run *make(size_t bytes, size_t alignment)
     mapping->bytes = bytes;
     mapping->units = 0;
     mapping->zeroed = true;
+    mapping->is_ruled_huge = false;
     mapping->state = HAK_RUN_LARGE;
     hak_list_start(&mapping->link);
     publish_locked(super);
@@ -266,7 +267,8 @@ bool hak_mapping_resize(struct hak_run *mapping, size_t bytes)
         mapping->zeroed = false;
     }
     hak_lock_drop(&hak_arena.lock);
-    if (done && bytes > old_bytes) { // a block that was taken for dense may show that it is not
+    // A block that was taken for dense may show that it is not. What it grows by is as the rest is until then.
+    if (done && bytes > old_bytes && !mapping->is_ruled_huge) {
         const bool wants_huge = hak_huge_pages_wanted(bytes, false);
         if (wants_huge || super->huge_units != 0) {
             want_huge(mapping, wants_huge);

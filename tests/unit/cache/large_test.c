@@ -156,6 +156,31 @@ static void resizing_keeps_the_map_right(void)
     UNIT_EQUAL(used_bytes(), 0);
 }
 
+// Whatever is known of the heap by then: somebody has said so.
+static void what_a_rule_makes_huge_stays_so_as_it_grows(void)
+{
+    const size_t part_bytes = hak_arena.part_bytes;
+    const size_t refusals = hak_fake.huge_refusals;
+    bool zeroed;
+    hak_arena.huge_pages = HAK_HUGE_MADVISE;
+    hak_arena.part_bytes = HAK_MIB(64);
+    hak_options.huge_start_bytes = HAK_MIB(8);
+    hak_fake.resident_bytes = 0; // nothing is in it
+    void *block = hak_large_alloc(HAK_MIB(20), 1, HAK_WAY_HUGE, &zeroed);
+    void *other = hak_large_alloc(HAK_MIB(20), 1, HAK_WAY_UNMAP, &zeroed);
+    block = hak_large_resize(hak_run_of(block), HAK_MIB(44));
+    UNIT_CHECK(block != NULL);
+    UNIT_EQUAL(hak_fake.huge_refusals, refusals);
+    other = hak_large_resize(hak_run_of(other), HAK_MIB(44));
+    UNIT_CHECK(other != NULL);
+    UNIT_EQUAL(hak_fake.huge_refusals, refusals + 1); // which was only taken for dense
+    give(block);
+    give(other);
+    hak_options.huge_start_bytes = SIZE_MAX;
+    hak_arena.part_bytes = part_bytes;
+    hak_arena.huge_pages = HAK_HUGE_NEVER;
+}
+
 static void misuse_dies(void)
 {
     char *block = make(HAK_KIB(200));
@@ -208,6 +233,7 @@ int main(void)
     hak_options.purger = 1;
     megabytes_are_kept_with_a_sweeper();
     resizing_keeps_the_map_right();
+    what_a_rule_makes_huge_stays_so_as_it_grows();
     misuse_dies();
     one_block_kept_twice_dies();
     return 0;

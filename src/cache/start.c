@@ -20,33 +20,24 @@
 #include "slab/arena.h"
 #include "slab/defaults.h"
 
-static _Atomic(bool) is_started;
-
 // Steps look and make of start.pml.
 static bool start_tables(void)
 {
-    if (hak_load_acquire(&is_started)) { // pairs with: start_tables
+    if (hak_arena_is_started()) {
         return true;
     }
     hak_lock_take(&hak_registry.lock);
     // A map that came up before memory ran out stays.
-    const bool is_first =
-        !hak_load_relaxed(&is_started) && (hak_map.window != NULL || hak_map_start());
+    const bool is_first = !hak_arena_is_started() && (hak_map.window != NULL || hak_map_start());
     if (is_first) {
         hak_arena_start();
-        hak_store_release(&is_started, true); // pairs with: start_tables
     }
     hak_lock_drop(&hak_registry.lock);
     if (is_first) {
         hak_thread_start();
         hak_fork_start();
     }
-    return hak_load_relaxed(&is_started);
-}
-
-bool hak_start_is_done(void)
-{
-    return hak_load_acquire(&is_started); // pairs with: start_tables
+    return hak_arena_is_started();
 }
 
 struct hak_cache *hak_start_thread(const void *block)

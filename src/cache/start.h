@@ -11,5 +11,3 @@
 HAK_INTERNAL struct hak_cache *hak_start_thread(const void *block);
 // Once, as early as the options of the environment are known.
 HAK_INTERNAL void hak_start_process(void);
-// Has anything been allocated? Before that there is no heap. Any thread.
-HAK_INTERNAL bool hak_start_is_done(void);

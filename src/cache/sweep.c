@@ -254,7 +254,7 @@ static size_t sweep_everything(bool with_pages, bool with_addresses)
 
 size_t hak_sweep_everything(void)
 {
-    return sweep_everything(true, true);
+    return hak_arena_is_started() ? sweep_everything(true, true) : 0;
 }
 
 void hak_sweep_for_request(struct hak_sweep_retry *retry)

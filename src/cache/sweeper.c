@@ -136,11 +136,11 @@ static struct tick take_tick(uint64_t ticks, struct hak_sweep_share share, size_
     return tick;
 }
 
-// As the sweeper does; nothing while another thread ticks.
+// As the sweeper does; nothing while another thread ticks, nor where there is no heap: it may run for a feature alone.
 static struct tick take_whole_tick(void)
 {
     struct tick tick = {.gone_bytes = 0};
-    if (tick_enter()) {
+    if (hak_arena_is_started() && tick_enter()) {
         tick = take_tick(1, all_at_once, TICK_PURGE_BYTES);
         tick_leave();
     }

@@ -1,14 +1,13 @@
 // trim.c -- malloc_trim and mallopt: what a program may ask of the heap.
 
 #include "cache/dying.h"
-#include "cache/start.h"
 #include "cache/sweep.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
 
 size_t hak_trim(void)
 {
-    return hak_start_is_done() && !hak_dying_now() ? hak_sweep_everything() : 0;
+    return !hak_dying_now() ? hak_sweep_everything() : 0;
 }
 
 #ifndef HAK_NO_OVERRIDE

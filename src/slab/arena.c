@@ -47,6 +47,7 @@ void hak_arena_start(void)
     }
     hak_arena.shard_mask = shards - 1;
     hak_store_relaxed(&hak_arena.most_bytes, SIZE_MAX);
+    hak_store_release(&hak_arena.is_started, true); // pairs with: hak_arena_is_started
 }
 
 // What the sums do not know yet is added: a limit is a limit.

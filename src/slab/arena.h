@@ -83,6 +83,7 @@ struct hak_arena {
     _Atomic(uint32_t) clock; // tenths of a second, by the system's clock, when it was last read
     _Atomic(bool) is_locked; // the kernel has refused the latest purge: pages locked in memory
     _Atomic(unsigned) huge_pages; // enum hak_huge_pages: the kernel's setting, read before main
+    _Atomic(bool) is_started;
     struct hak_shard shards[HAK_SHARDS_MAX];
 };
 
@@ -97,6 +98,11 @@ HAK_INLINE void hak_arena_read_clock(void)
 
 // Once, when the map is there.
 HAK_INTERNAL void hak_arena_start(void);
+// Before anything is allocated there is no heap: not even empty lists. A program that has a malloc of its own may never get one.
+HAK_INLINE bool hak_arena_is_started(void)
+{
+    return hak_load_acquire(&hak_arena.is_started); // pairs with: hak_arena_start
+}
 
 // The shard that an owner with that tag has its runs from.
 HAK_INLINE unsigned hak_arena_shard(uint32_t tag)

@@ -166,3 +166,37 @@ fn one_that_is_killed_leaves_nothing_behind() {
     assert!(end.args(["-KILL", pid.trim()]).status().unwrap().success());
     assert_eq!(left, 0);
 }
+
+/// Neither a child that frees what its parent has allocated, nor a program without an allocation has a call stack.
+#[test]
+fn who_asks_for_no_memory_is_measured_too() {
+    let workshop = shop(
+        "[total]\nallocations = '<= 10'\npeak_live = '<= 640'\n\
+         [site.main]\nallocated = '<= 640'\nlive_at_end = '<= 640'\n",
+    );
+    let source = r#"
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    void *blocks[10];
+    for (int i = 0; i < 10 && count > 1; i++) {
+        blocks[i] = malloc(64);
+    }
+    if (count > 1 && fork() == 0) {
+        for (int i = 0; i < 10; i++) {
+            free(blocks[i]);
+        }
+        _exit(0);
+    }
+    wait(NULL);
+    return 0;
+}
+"#;
+    workshop.compile("program", source, &["-g", "-O0"]);
+    for words in [&["and forks"][..], &[]] {
+        let answer = check(&workshop, &[], words);
+        answer.ended_with(0).says("all 4 limits are kept");
+    }
+}

@@ -315,6 +315,49 @@ fn a_trace_is_replayed_and_reported_for_each_process_and_as_a_sum() {
 }
 
 #[test]
+fn a_child_that_only_frees_is_said_to_have_allocated_nothing() {
+    let workshop = Workshop::open();
+    let source = r#"
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+    void *blocks[10];
+    for (int i = 0; i < 10; i++) {
+        blocks[i] = malloc(64);
+    }
+    if (fork() == 0) {
+        for (int i = 0; i < 10; i++) {
+            free(blocks[i]);
+        }
+        _exit(0);
+    }
+    wait(NULL);
+    return 0;
+}
+"#;
+    let program = workshop.compile("frees", source, &["-g", "-O0"]);
+    workshop
+        .hakmem(&["record", "--stacks", "--", text(&program)])
+        .ended_with(0);
+    for view in ["top-sites", "peak"] {
+        workshop
+            .hakmem(&["trace", view, "trace.hkt", "--process", "2"])
+            .ended_with(0)
+            .says("nothing was allocated");
+    }
+    let all = ["replay", "trace.hkt", "-n", "1", "--process"];
+    workshop
+        .hakmem(&[&all[..], &["all"]].concat())
+        .ended_with(0)
+        .says("10 operations of 1 thread");
+    workshop
+        .hakmem(&[&all[..], &["2"]].concat())
+        .is_one_line(2, "process 2 of trace.hkt has nothing to replay");
+}
+
+#[test]
 fn statistics_at_the_end_are_of_each_process_and_of_all() {
     let workshop = Workshop::open();
     let program = workshop.compile("family", FAMILY, &[]);

@@ -10,7 +10,7 @@ use crate::order::{Ordered, Step, What};
 use crate::reader::Reader;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::{Error, Result};
-use hakmem_lab::{failed, interrupt, usage};
+use hakmem_lab::{failed, interrupt};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -259,12 +259,6 @@ fn walk<W: Write>(
     maker.end_window(&ordered, now).map_err(unwritten)?;
     maker.out.flush().map_err(unwritten)?;
     maker.plan.slots = ordered.slots();
-    if maker.plan.operations == 0 {
-        return Err(usage!(
-            "process {process} of {} has nothing to replay",
-            reader.path().shown()
-        ));
-    }
     Ok((maker.plan, None))
 }
 

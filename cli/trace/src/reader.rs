@@ -118,6 +118,11 @@ impl Reader {
         &self.path
     }
 
+    /// Was it recorded with call stacks? A process that asks for no memory has none all the same.
+    pub fn has_stacks(&self) -> bool {
+        self.beginning.stack_frames != 0
+    }
+
     pub fn events(&self) -> u64 {
         self.chunks
             .iter()

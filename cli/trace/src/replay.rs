@@ -165,20 +165,23 @@ fn nameless_file() -> Result<(File, PathBuf)> {
     Ok((file, name.into()))
 }
 
-/// Replay a process; `progress` hears of each run before it begins.
+/// Replay a process; `progress` hears of each run before it begins. `None`: it has nothing to replay, as a child that only frees
+/// what its parent has allocated.
 pub fn replay(
     options: &Options,
     reader: &Reader,
     process: u32,
     mut progress: impl FnMut(&str),
-) -> Result<ReplayDocument> {
+) -> Result<Option<ReplayDocument>> {
     check_proc().map_err(|error| failed!("{error}"))?;
     let (file, operations) = nameless_file()?;
     progress("putting the events in order");
     let plan = plan::make(reader, process, &file)?;
+    if plan.operations == 0 {
+        return Ok(None);
+    }
     let mut document = begin(options, reader, &plan);
-    let turns = turns(options);
-    for (round, allocator, latencies) in turns {
+    for (round, allocator, latencies) in turns(options) {
         let is_refused = document
             .refused
             .iter()
@@ -233,7 +236,7 @@ pub fn replay(
         }
         document.limit = Some(Limit { bytes, verdicts });
     }
-    Ok(document)
+    Ok(Some(document))
 }
 
 fn first_excess(

@@ -2,9 +2,10 @@
 
 use crate::frames::fits_one;
 use crate::output::{self, print_json, show, terminal};
+use crate::profile::of_trace::has_no_stacks;
 use crate::say;
 use crate::start::{environment, prove, request};
-use crate::traces::{Which, choose, open};
+use crate::traces::open;
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::Allocator;
@@ -15,7 +16,7 @@ use hakmem_lab::launch::{End, Running};
 use hakmem_lab::places::Places;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use hakmem_lab::{failed, input, usage};
-use hakmem_trace::analysis::analyse;
+use hakmem_trace::analysis::{analyse, processes_with_events};
 use hakmem_trace::format::Reason;
 use hakmem_trace::reader::Reader;
 use hakmem_trace::record::{self, Options};
@@ -257,7 +258,9 @@ fn resident(arguments: &Arguments, executable: &Executable) -> Result<u64> {
 
 /// Of all processes together; peaks of each are added, as those of processes that run at the same time may be.
 fn of_trace(reader: &Reader, limits: &[Limit]) -> Result<Measurements> {
-    let (processes, _) = choose(reader, Some(Which::All))?;
+    if limits.iter().any(|one| one.site.is_some()) && !reader.has_stacks() {
+        return Err(has_no_stacks(reader.path()));
+    }
     let mut now = Measurements {
         kind: Measurements::KIND.into(),
         program: reader.beginning.command.join(" "),
@@ -276,7 +279,14 @@ fn of_trace(reader: &Reader, limits: &[Limit]) -> Result<Measurements> {
         .iter()
         .filter_map(|one| one.site.as_deref())
         .collect();
-    for process in processes {
+    // Also of a program that never asks for memory.
+    for measure in ["allocations", "allocated", "peak_live", "live_at_end"] {
+        add(measure, 0);
+    }
+    for limit in limits.iter().filter(|one| one.site.is_some()) {
+        add(&limit.name(), 0);
+    }
+    for (process, _) in processes_with_events(reader) {
         let analysis = analyse(reader, process)?;
         let calls = &analysis.calls;
         let allocations = calls.malloc + calls.calloc + calls.aligned + calls.realloc;
@@ -286,12 +296,6 @@ fn of_trace(reader: &Reader, limits: &[Limit]) -> Result<Measurements> {
         add("live_at_end", analysis.live_bytes_end);
         if sites.is_empty() {
             continue;
-        }
-        if analysis.sites.is_empty() {
-            return Err(failed!(
-                "{} has no call stacks: record it with hakmem record --stacks",
-                reader.path().shown()
-            ));
         }
         let mut symbols = Symbols::of(reader, process)?;
         for site in &analysis.sites {

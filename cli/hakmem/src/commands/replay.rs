@@ -8,6 +8,7 @@ use crate::progress;
 use crate::say;
 use crate::traces::{self, Which, choose, parse_process};
 use clap::Args;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::{BASELINE, Catalogue, OURS};
 use hakmem_lab::error::Result;
 use hakmem_lab::places::Places;
@@ -162,7 +163,7 @@ fn replay_all(options: &Options, reader: &Reader, processes: &[u32]) -> Result<R
             1 => String::new(),
             _ => format!("process {process}: "),
         };
-        parts.push(replay(options, reader, *process, |line| {
+        parts.extend(replay(options, reader, *process, |line| {
             bar.set_message(format!("{of}{line}"));
             bar.tick();
         })?);
@@ -171,7 +172,13 @@ fn replay_all(options: &Options, reader: &Reader, processes: &[u32]) -> Result<R
         1 => parts.pop(),
         _ => ReplayDocument::sum(parts),
     };
-    let mut document = document.ok_or_else(|| failed!("no process was replayed"))?;
+    let mut document = document.ok_or_else(|| {
+        let path = reader.path().shown();
+        match processes {
+            [process] => usage!("process {process} of {path} has nothing to replay"),
+            _ => usage!("no process of {path} has anything to replay"),
+        }
+    })?;
     limit::name_calls(&mut document, reader)?;
     bar.finish_and_clear();
     Ok(document)

@@ -26,7 +26,7 @@ impl Snapshot {
                 None => sum = Some(snapshot),
             }
         }
-        sum.filter(|sum| !sum.sites.is_empty())
+        sum.filter(|sum| !sum.sites.is_empty() || reader.has_stacks())
             .ok_or_else(|| has_no_stacks(path))
     }
 

@@ -65,7 +65,7 @@ pub fn peak(question: &Peak) -> Result<()> {
     let to_graph = output::planned_page(graph)?;
     let analysis = analyse_within(&reader, process, question.within)?;
     let found = AtPeak::of(&reader, &analysis)?;
-    if to_graph.is_some() && found.held.sites.is_empty() {
+    if to_graph.is_some() && !reader.has_stacks() {
         return Err(has_no_stacks(trace));
     }
     say::keep();
@@ -82,6 +82,10 @@ pub fn peak(question: &Peak) -> Result<()> {
 
 fn print(found: &AtPeak, question: &Peak) {
     let peak = &found.analysis.peak;
+    if peak.operations == 0 {
+        line("nothing was allocated");
+        return;
+    }
     line(&format!(
         "most was live {:.3} s after the first call, after {} of {} calls: {} in {} blocks",
         peak.seconds,

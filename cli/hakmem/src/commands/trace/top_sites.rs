@@ -3,11 +3,10 @@
 use crate::frames::{self, Folded};
 use crate::output::{self, line, print_json};
 use crate::profile::notes;
+use crate::profile::of_trace::has_no_stacks;
 use crate::traces::{Source, choose, open};
 use clap::{Args, ValueEnum};
-use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
-use hakmem_lab::failed;
 use hakmem_lab::render::number::{bytes_and_tenths, grouped};
 use hakmem_trace::analysis::{Site, analyse};
 use hakmem_trace::reader::Reader;
@@ -64,11 +63,8 @@ pub fn top_sites(question: &TopSites) -> Result<()> {
     for process in processes {
         add_sites(&mut sites, &mut unnamed, &reader, process)?;
     }
-    if sites.is_empty() {
-        return Err(failed!(
-            "{} has no call stacks: record it with hakmem record --stacks",
-            question.source.trace.shown()
-        ));
+    if sites.is_empty() && !reader.has_stacks() {
+        return Err(has_no_stacks(&question.source.trace));
     }
     let key = |named: &Named| match question.by {
         By::Bytes => named.site.bytes,
@@ -87,6 +83,9 @@ pub fn top_sites(question: &TopSites) -> Result<()> {
         return print_json(&sites);
     }
     line(&format!("{which}\n"));
+    if sites.is_empty() {
+        line("nothing was allocated");
+    }
     let form = output::terminal();
     let room = form
         .width()

@@ -150,6 +150,7 @@ void *hak_hardened_malloc_unusual(struct hak_request request, size_t size_class)
         void *guarded = hak_guard_take((struct hak_request){request.bytes, alignment, request.site},
                                        (unsigned)size_class);
         if (guarded != NULL) {
+            hak_sample_draw_apart(guarded, request, hak_classes[size_class].bytes);
             return guarded;
         }
     }
@@ -288,6 +289,7 @@ bool hak_hook_freed(void *block, uint32_t entry, struct hak_cache *cache, const 
 {
     hak_sampler_follow(cache);
     if (hak_guard_owns(block)) {
+        hak_sample_forget(block);
         hak_guard_put(block, site);
         return true;
     }

@@ -240,17 +240,18 @@ static HAK_COLD void end_lease(uint64_t lease)
     hak_sampler_kick();
 }
 
-HAK_NOINLINE void hak_hook_taken(void *block, struct hak_request request, size_t every)
+// Who asks, and note it. False: there was no place.
+static HAK_NOINLINE bool note(const void *block,
+                              struct hak_request request,
+                              size_t every,
+                              size_t block_bytes)
 {
     uintptr_t frames[HAK_SAMPLE_PLACES];
-    block = hak_tag_off(block);
-    const uint32_t entry = hak_map_entry(block);
     const struct hak_sample sample = {
         .address = (uintptr_t)block,
         .bytes = request.bytes,
         .every = every,
-        .block_bytes = hak_map_is_small(entry) ? hak_classes[HAK_MAP_CLASS(entry)].bytes
-                                               : hak_run_of(block)->bytes,
+        .block_bytes = block_bytes,
         .time_ns = hak_os_now_ns(),
         .thread_id = hak_load_relaxed(&hak_cache_self->thread_id),
     };
@@ -260,9 +261,21 @@ HAK_NOINLINE void hak_hook_taken(void *block, struct hak_request request, size_t
     }
     unsigned frame_count = hak_stack_walk_from(request.site, frames, HAK_SAMPLE_FRAMES, false);
     frame_count += hak_python_add(frames, frame_count, sample.time_ns);
-    if (record(&sample, frames, frame_count)) {
-        mark(block);
+    const bool has_place = record(&sample, frames, frame_count);
+    if (has_place) {
         HAK_PROBE3("otel_memory", "alloc", sample.address, sample.bytes, sums_of(&sample).bytes);
+    }
+    return has_place;
+}
+
+HAK_NOINLINE void hak_hook_taken(void *block, struct hak_request request, size_t every)
+{
+    block = hak_tag_off(block);
+    const uint32_t entry = hak_map_entry(block);
+    const size_t block_bytes = hak_map_is_small(entry) ? hak_classes[HAK_MAP_CLASS(entry)].bytes
+                                                       : hak_run_of(block)->bytes;
+    if (note(block, request, every, block_bytes)) {
+        mark(block);
     }
 }
 
@@ -276,11 +289,25 @@ static HAK_NOINLINE void take_large(struct hak_cache *cache,
     hak_sampler_count(cache);
 }
 
+// One in how many bytes is a sample, of what nobody counts; 0: none.
+static size_t every_drawn(const struct hak_cache *cache)
+{
+    return cache->is_direct ? hak_load_relaxed(&hak_options.sample_bytes)
+                            : hak_sampler_every(cache);
+}
+
+void hak_sample_draw_apart(const void *block, struct hak_request request, size_t block_bytes)
+{
+    const size_t every = every_drawn(hak_cache_self);
+    if (HAK_UNLIKELY(every != 0) && hak_sampler_draw(block_bytes, every)) {
+        HAK_UNHEEDED(note(block, request, every, block_bytes)); // counted if it had no place
+    }
+}
+
 void hak_hook_large(void *block, struct hak_request request)
 {
     struct hak_cache *cache = hak_cache_self;
-    const size_t every =
-        cache->is_direct ? hak_load_relaxed(&hak_options.sample_bytes) : hak_sampler_every(cache);
+    const size_t every = every_drawn(cache);
     if (HAK_UNLIKELY(every != 0) && hak_sampler_draw(hak_run_of(block)->bytes, every)) {
         take_large(cache, block, request, every);
     }

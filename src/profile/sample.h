@@ -117,5 +117,9 @@ HAK_INTERNAL extern struct hak_sample_thread_bucket
 HAK_INTERNAL void hak_sample_end(void *block);
 // The same of a large block; the caller forgets the mark itself.
 HAK_INTERNAL void hak_sample_forget(const void *block);
+// A block of no slab, between guards, was taken: it may be a sample. It has no mark, so hak_sample_forget is called for each.
+HAK_INTERNAL void hak_sample_draw_apart(const void *block,
+                                        struct hak_request request,
+                                        size_t block_bytes);
 // A heap's slab ends with all its blocks.
 HAK_INTERNAL void hak_sample_forget_slab(const struct hak_run *slab);

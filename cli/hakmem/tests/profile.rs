@@ -193,12 +193,16 @@ fn a_process_may_forbid_it() {
 fn what_a_program_leaves_is_told_at_its_end() {
     let workshop = Workshop::open();
     let program = workshop.compile("keeper", KEEPER, &["-O1"]);
-    let mut command = workshop.command(&["leaks", "--exit", "--"]);
-    command.arg(&program).arg("10").stdin(Stdio::null());
-    support::answer(command)
-        .ended_with(0)
-        .says("48.8 KiB  exact      10")
-        .says("keep_small (keeper) < main (keeper)");
+    for guarded in ["0", "2"] {
+        let mut command = workshop.command(&["leaks", "--exit", "--"]);
+        command.env("HAKMEM_GUARD_SAMPLE", guarded); // one in so many lies between guards
+        command.arg(&program).arg("10").stdin(Stdio::null());
+        support::answer(command)
+            .ended_with(0)
+            .says("48.8 KiB  exact      10")
+            .says("7.81 KiB  exact     200")
+            .says("keep_small (keeper) < main (keeper)");
+    }
 }
 
 #[test]

@@ -116,6 +116,71 @@ fn a_core_dump_explains_every_pointer_also_without_the_library() {
         .says("hakmem 1.0.0");
 }
 
+/// In mode secure, a block above 32 KiB ends at its guard, and so begins somewhere in its mapping. A small one may have a slot, one
+/// of no bytes at its end.
+#[test]
+fn a_block_between_guards_is_known_from_its_first_byte_to_its_last() {
+    let workshop = Workshop::open();
+    let source = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(void)
+{
+    char end, *block = NULL;
+    setvbuf(stdout, NULL, _IONBF, 0);
+    for (int i = 0; i < 100; i++) {
+        block = memset(malloc(100000), 1, 100000);
+    }
+    puts("ready");
+    printf("%p %p %p %p %p\n", block, block + 99999, block + 100000, block - 1, malloc(0));
+    read(0, &end, 1);
+    return 0;
+}
+"#;
+    let mut command = Command::new(workshop.compile("large", source, &[]));
+    command
+        .env("LD_PRELOAD", library())
+        .env("HAKMEM_MODE", "secure")
+        .env("HAKMEM_GUARD_SAMPLE", "1");
+    let mut process = Waiting::start(&mut command);
+    let line = process.next_line();
+    let addresses: Vec<&str> = line.split_whitespace().collect();
+    let block = addresses[0];
+    let mut core = vec!["core", "dump"];
+    core.extend(&addresses);
+    dump(&process.pid(), &workshop.path("dump"), |_, _| {});
+    let answer = workshop.hakmem(&core);
+    answer.ended_with(0);
+    for place in [
+        "live; the start of",
+        "live; 99999 bytes into",
+        "behind the last block; 0 bytes behind the end of",
+        "before the block; 1 bytes before",
+    ] {
+        answer.says(&format!(": {place} block {block}, 100000 bytes"));
+    }
+    answer.says(&format!(
+        ": live; the start of block {}, 0 bytes",
+        addresses[4]
+    ));
+    // What is known of pages says the same.
+    let number = |arguments: &[&str], place: &str| {
+        let answer = workshop.hakmem(arguments);
+        let said: Value = serde_json::from_str(&answer.ended_with(0).output).unwrap();
+        said.pointer(place).and_then(Value::as_f64).unwrap()
+    };
+    let pid = process.pid();
+    let ledger = number(&["ledger", &pid, "--json"], "/resident/live");
+    let cold = ["cold", &pid, "--seconds", "1", "--json"];
+    let seen = number(&cold, "/total/resident_bytes");
+    let live = 100.0 * 100_000.0;
+    for found in [ledger, seen] {
+        assert!((live..live + 8192.0).contains(&found), "{ledger} {seen}");
+    }
+}
+
 #[test]
 fn damage_is_found() {
     let workshop = Workshop::open();

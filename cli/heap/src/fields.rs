@@ -30,7 +30,7 @@ structs! {
     List, "hak_list": next;
     Class, "hak_class": bytes blocks units;
     Map, "hak_map": units unit_mask supers super_mask;
-    Slab, "hak_slab": owner bitmap bytes free_blocks fresh units size_class state is_hardened;
+    Slab, "hak_slab": base owner bitmap bytes free_blocks fresh units size_class state is_hardened;
     Harden, "hak_harden": sees_all;
     Guard, "hak_guard": base slots;
     GuardSlot, "hak_guard_slot": state block bytes;

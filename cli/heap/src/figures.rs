@@ -175,10 +175,12 @@ impl Figures {
                     Content::Large {
                         block_bytes,
                         is_kept: true,
+                        ..
                     } => totals.kept_bytes = totals.kept_bytes.saturating_add(block_bytes),
                     Content::Large {
                         block_bytes,
                         is_kept: false,
+                        ..
                     } => {
                         totals.large_live_bytes =
                             totals.large_live_bytes.saturating_add(block_bytes);

@@ -53,6 +53,8 @@ pub struct Run {
 pub enum Content {
     Small(Slab),
     Large {
+        /// Where it begins: of one between guards not where its mapping does.
+        block: u64,
         /// What the program may use of it.
         block_bytes: u64,
         /// Freed, and kept for the next request of its size.

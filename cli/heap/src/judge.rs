@@ -6,7 +6,7 @@ use crate::heap::{Content, Heap, Run, Slab, Waiting};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     pub state: State,
-    /// Of the block that it lies in: where that begins, and what of it may be used.
+    /// Of the block that it lies in, or the large one beside it: where that begins, and what of it may be used.
     pub block: Option<(u64, u64)>,
     /// Of the slab: where it begins, and the number of its cache.
     pub slab: Option<(u64, Option<u64>)>,
@@ -30,6 +30,8 @@ pub enum State {
     NeverUsed,
     /// A large block, free and kept for the next of its size.
     Kept,
+    /// Before a large block that ends at a guard.
+    Before,
     /// Behind the last block of a slab, or the end of a large one.
     Rest,
     /// Units that no slab and no large block has.
@@ -58,14 +60,16 @@ pub fn describe(heap: &Heap, address: u64) -> Description {
     };
     match &run.content {
         Content::Large {
+            block,
             block_bytes,
             is_kept,
         } => {
-            description.block = Some((run.base, *block_bytes));
-            description.state = match (is_kept, address - run.base >= *block_bytes) {
-                (_, true) => State::Rest,
-                (true, _) => State::Kept,
-                (false, _) => State::Live,
+            description.block = Some((*block, *block_bytes));
+            description.state = match address.checked_sub(*block) {
+                None => State::Before,
+                Some(offset) if offset >= *block_bytes => State::Rest,
+                Some(_) if *is_kept => State::Kept,
+                Some(_) => State::Live,
             };
         }
         Content::Small(slab) => {
@@ -90,7 +94,8 @@ fn describe_guarded(heap: &Heap, address: u64, description: &mut Description) {
     if address.wrapping_sub(heap.guard.base) >= heap.guard.bytes {
         return;
     }
-    let holds = |block: &&(u64, u64)| address.wrapping_sub(block.0) < block.1;
+    // One of 0 bytes is known by where it begins.
+    let holds = |block: &&(u64, u64)| address.wrapping_sub(block.0) < block.1.max(1);
     description.block = heap.guard.blocks.iter().find(holds).copied();
     description.state = match description.block {
         Some(_) => State::Live,

@@ -25,7 +25,7 @@ pub struct Ledger {
     pub slab_free: u64,
     /// Blocks that were never handed out, on pages that are resident for others' sake.
     pub never_used: u64,
-    /// Behind the last block of a slab, and behind the user's bytes of large blocks.
+    /// Behind the last block of a slab, and around the user's bytes of large blocks.
     pub rests: u64,
     /// Free units that wait to be given back.
     pub waiting: u64,
@@ -240,18 +240,20 @@ fn add_super(ledger: &mut Ledger, heap: &Heap, superslab: &Super, stretch: &Stre
 fn add_run(ledger: &mut Ledger, heap: &Heap, run: &Run, start: u64, bytes: u64, stretch: &Stretch) {
     match &run.content {
         Content::Large {
+            block,
             block_bytes,
             is_kept,
         } => {
-            let block_end = run.base + block_bytes;
-            let used = block_end.saturating_sub(start).min(bytes);
-            let count = stretch.count(start, used);
+            let end = start + bytes;
+            let from = (*block).clamp(start, end);
+            let used = (block + block_bytes).clamp(from, end) - from;
+            let count = stretch.count(from, used);
             if *is_kept {
                 ledger.kept += count;
             } else {
                 ledger.live += count;
             }
-            ledger.rests += stretch.count(start + used, bytes - used);
+            ledger.rests += stretch.count(start, bytes) - count;
         }
         Content::Small(slab) => add_slab(ledger, heap, run, slab, stretch),
     }

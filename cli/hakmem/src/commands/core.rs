@@ -190,6 +190,7 @@ fn state_text(state: State) -> &'static str {
         State::NeverUsed => "never handed out",
         State::Kept => "free, kept in BigCache",
         State::Rest => "behind the last block",
+        State::Before => "before the block",
         State::FreeUnit => "free, in no slab",
         State::Metadata => "hakmem's own, descriptors",
     }
@@ -214,11 +215,11 @@ fn sentence(subject: &Subject, core: &CoreFile, owners: &dyn Fn(u64) -> String) 
         text.push_str(&format!(" of {}", owners(number)));
     }
     if let Some((start, size)) = description.block {
-        let offset = address - start;
-        let place = if offset == 0 {
-            "the start of".into()
-        } else {
-            format!("{offset} bytes into")
+        let place = match address.checked_sub(start) {
+            None => format!("{} bytes before", start - address),
+            Some(0) => "the start of".into(),
+            Some(offset) if offset < size => format!("{offset} bytes into"),
+            Some(offset) => format!("{} bytes behind the end of", offset - size),
         };
         text.push_str(&format!("; {place} block {start:#x}, {size} bytes"));
     }

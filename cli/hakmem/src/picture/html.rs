@@ -130,6 +130,7 @@ fn describe_run(view: &View, run: &Run, has_blocks: bool) -> RunData {
             Content::Large {
                 block_bytes,
                 is_kept,
+                ..
             } => ContentData::Large {
                 large: *block_bytes,
                 kept: *is_kept,

@@ -73,11 +73,12 @@ fn parts<'a>(
     };
     match &run.content {
         Content::Large {
+            block,
             block_bytes,
             is_kept,
         } => {
-            let is_in = !is_kept && page < run.base.saturating_add(*block_bytes);
-            let large = is_in.then(|| part(heap.classes.len(), run.base, *block_bytes));
+            let is_in = !is_kept && end > *block && page < block.saturating_add(*block_bytes);
+            let large = is_in.then(|| part(heap.classes.len(), *block, *block_bytes));
             Box::new(large.into_iter())
         }
         Content::Small(slab) => {

@@ -171,9 +171,13 @@ impl Walk<'_> {
                 slab.units.number(part) << self.fields.unit_log2
             };
             let content = if state == self.fields.slab_large {
-                let block_bytes = slab.bytes.number(part).min(bytes);
+                let known = slab.base.number(part);
+                let is_inside = superslab.is_mapping && known.wrapping_sub(base) < bytes;
+                let block = if is_inside { known } else { base };
+                let block_bytes = slab.bytes.number(part).min(base + bytes - block);
                 note(superslab.runs.len(), None);
                 Content::Large {
+                    block,
                     block_bytes,
                     is_kept: false,
                 }

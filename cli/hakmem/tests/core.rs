@@ -179,6 +179,11 @@ int main(void)
     for found in [ledger, seen] {
         assert!((live..live + 8192.0).contains(&found), "{ledger} {seen}");
     }
+    // It has no superslab, and the map shows what it has.
+    workshop
+        .hakmem(&["map", &pid])
+        .ended_with(0)
+        .says("one block in a mapping of its own");
 }
 
 #[test]

@@ -87,12 +87,21 @@ fn has_figures(form: Form, columns: usize) -> bool {
         .is_none_or(|width| MARGIN + columns + FIGURES <= width)
 }
 
-/// At most `lines` superslabs; the fullest are no better than others, so the first by address.
+/// At most `lines` superslabs, and as many mappings of large blocks.
 pub fn draw(view: &View, form: Form, lines: usize) -> String {
-    let heap = view.heap;
-    let mut text = legend(view, form) + "\n\n";
-    let Some(first) = heap.supers.iter().find(|one| !one.is_mapping) else {
+    let text = legend(view, form) + "\n\n";
+    if view.heap.supers.is_empty() {
         return text + "nothing was allocated so far\n";
+    }
+    text + &superslabs(view, form, lines) + &mappings(view, lines)
+}
+
+/// The fullest are no better than others, so the first by address.
+fn superslabs(view: &View, form: Form, lines: usize) -> String {
+    let heap = view.heap;
+    let mut text = String::new();
+    let Some(first) = heap.supers.iter().find(|one| !one.is_mapping) else {
+        return text;
     };
     let columns = columns(form, cells(heap, first).len());
     let has_figures = has_figures(form, columns);
@@ -131,23 +140,33 @@ pub fn draw(view: &View, form: Form, lines: usize) -> String {
             text.push_str(&format!("{margin}{}\n", painted(row, view, form)));
         }
     }
-    let superslabs = heap.supers.iter().filter(|one| !one.is_mapping).count();
-    if superslabs > lines {
+    let count = heap.supers.iter().filter(|one| !one.is_mapping).count();
+    if count > lines {
         text.push_str(&format!(
             "        … {} more: --all, --svg or --html\n",
-            superslabs - lines
+            count - lines
         ));
     }
     if heap.supers.iter().any(|one| one.huge_pages() != 0) {
         text.push_str("     H: asked for huge pages; h: for one of its two\n");
     }
-    for mapping in heap.supers.iter().filter(|one| one.is_mapping).take(lines) {
+    text
+}
+
+fn mappings(view: &View, lines: usize) -> String {
+    let mut text = String::new();
+    let mappings = || view.heap.supers.iter().filter(|one| one.is_mapping);
+    for mapping in mappings().take(lines) {
         let bytes = memory(mapping.bytes as f64 / 1024.0);
         text.push_str(&format!(
             "  {bytes} at {:#x}: one block in a mapping of its own, {} old\n",
             mapping.base,
             age(view.age(mapping.mapped_at))
         ));
+    }
+    let count = mappings().count();
+    if count > lines {
+        text.push_str(&format!("  … {} more: --all or --html\n", count - lines));
     }
     text
 }

@@ -88,7 +88,8 @@ impl Ledger {
                 &area.range,
             ));
             let before = index.checked_sub(1).map(|index| &space.areas[index]);
-            if add(&mut others, area, before, rest) && rest > 0 {
+            let is_stack = area.is_guarded_stack(before, hakmem, space.page_bytes);
+            if add(&mut others, area, is_stack, rest) && rest > 0 {
                 stretches += 1;
                 largest.insert(
                     (rest, area.range.start),
@@ -156,14 +157,7 @@ fn is_in_memory(name: &[u8]) -> bool {
 }
 
 /// Count what of an area is not known yet. Is it something that the program has mapped itself?
-fn add(others: &mut Others, area: &Counted, before: Option<&Counted>, rest: u64) -> bool {
-    // Behind an area that nobody may use: a stack of a thread, guarded.
-    let has_guard = before.is_some_and(|before| {
-        !before.is_accessible
-            && before.range.end == area.range.start
-            && before.range.end - before.range.start <= 64 << 10
-            && before.name.is_empty()
-    });
+fn add(others: &mut Others, area: &Counted, is_stack: bool, rest: u64) -> bool {
     let name = &area.name[..];
     let target = if is_in_memory(name) || area.is_shared && !name.starts_with(b"/") {
         &mut others.shared
@@ -172,7 +166,7 @@ fn add(others: &mut Others, area: &Counted, before: Option<&Counted>, rest: u64)
         others.file_copies += copies;
         others.file_pages += rest - copies;
         return false;
-    } else if name.starts_with(b"[stack") || has_guard && name.is_empty() {
+    } else if name.starts_with(b"[stack") || is_stack {
         &mut others.stacks
     } else if name == b"[heap]" {
         &mut others.by_break

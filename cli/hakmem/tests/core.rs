@@ -273,6 +273,45 @@ fn the_ledger_adds_up_to_the_kernels_figure() {
         .says("the kernel's figure");
 }
 
+/// The kernel puts the next mapping below the one before: here descriptors below what the program has mapped.
+#[test]
+fn what_the_program_maps_is_no_stack() {
+    let workshop = Workshop::open();
+    let source = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void)
+{
+    char end;
+    for (int i = 0; i < 16; i++) {
+        memset(mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, 1 << 20);
+    }
+    for (int i = 0; i < 100000; i++) {
+        *(volatile char *)malloc(64) = 1;
+    }
+    puts("ready");
+    fflush(stdout);
+    read(0, &end, 1);
+    return 0;
+}
+"#;
+    let mut command = Command::new(workshop.compile("maps", source, &[]));
+    let process = Waiting::start(command.env("LD_PRELOAD", library()));
+    let answer = workshop.hakmem(&["ledger", &process.pid(), "--json"]);
+    let said: Value = serde_json::from_str(&answer.ended_with(0).output).unwrap();
+    assert!(
+        said["resident"]["other"].as_u64().unwrap() >= 16 << 20,
+        "{said}"
+    );
+    assert!(
+        said["resident"]["stacks"].as_u64().unwrap() < 1 << 20,
+        "{said}"
+    );
+}
+
 #[test]
 fn the_picture_shows_each_unit() {
     let workshop = Workshop::open();

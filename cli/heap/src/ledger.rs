@@ -294,19 +294,18 @@ fn add_slab(ledger: &mut Ledger, heap: &Heap, run: &Run, slab: &Slab, stretch: &
 /// What is resident in areas outside of ours.
 fn add_others(ledger: &mut Ledger, areas: &[Counted], ours: &[Range<u64>], pages: &Pages) {
     for (index, area) in areas.iter().enumerate() {
-        let in_ours: u64 = ours
+        let first = ours.partition_point(|range| range.end <= area.range.start);
+        let in_ours: u64 = ours[first..]
             .iter()
+            .take_while(|range| range.start < area.range.end)
             .map(|range| area.range.start.max(range.start)..area.range.end.min(range.end))
             .filter(|part| !part.is_empty())
             .map(|part| count_resident(pages, part.start, part.end - part.start))
             .sum();
         let rest = area.resident_bytes.saturating_sub(in_ours);
-        // Threads' stacks have a guard page below them.
         let before = index.checked_sub(1).map(|before| &areas[before]);
-        let has_guard = before.is_some_and(|before| {
-            !before.is_accessible && before.range.end == area.range.start && before.name.is_empty()
-        });
-        let is_stack = area.name.starts_with(b"[stack") || (area.name.is_empty() && has_guard);
+        let is_stack = area.name.starts_with(b"[stack")
+            || area.is_guarded_stack(before, ours, pages.page_bytes);
         if area.name.starts_with(b"/") || area.name.starts_with(b"[v") {
             ledger.files += rest;
         } else if is_stack && in_ours == 0 {

@@ -34,6 +34,30 @@ pub struct Counted {
     pub referenced_bytes: u64,
 }
 
+/// No guard of a thread's stack is longer.
+const GUARD_MAX: u64 = 64 << 10;
+
+impl Counted {
+    /// Is it a thread's stack? Before one lies what nobody may use. So it does behind memory of `ours`, by address, for a page.
+    pub fn is_guarded_stack(
+        &self,
+        before: Option<&Counted>,
+        ours: &[Range<u64>],
+        page_bytes: u64,
+    ) -> bool {
+        let Some(guard) = before else {
+            return false;
+        };
+        let Range { start, end } = guard.range;
+        let index = ours.partition_point(|range| range.start <= start);
+        let last = index.checked_sub(1).map(|last| ours[last].end);
+        let of_ours = last.filter(|last| *last >= start);
+        let start = of_ours.map_or(start, |last| start.max(last + page_bytes));
+        let is_guard = !guard.is_accessible && guard.name.is_empty() && end == self.range.start;
+        is_guard && self.name.is_empty() && start < end && end - start <= GUARD_MAX
+    }
+}
+
 /// What the kernel counts in all areas together.
 #[derive(Clone, Copy, Debug)]
 pub struct AreaSums {
@@ -198,5 +222,28 @@ mod tests {
         assert_eq!(areas[0].referenced_bytes, 8 << 10);
         assert_eq!(areas[0].lazily_freed_bytes, 4 << 10);
         assert!(areas[0].is_accessible && !areas[1].is_accessible);
+    }
+    #[test]
+    fn a_stack_lies_behind_a_guard_that_is_not_ours() {
+        let area = |range, is_accessible| Counted {
+            range,
+            is_accessible,
+            ..Counted::default()
+        };
+        let stack = area(0x9000..0xa000, true);
+        let is_stack = |guard: Range<u64>, ours: &[Range<u64>]| {
+            stack.is_guarded_stack(Some(&area(guard, false)), ours, 0x1000)
+        };
+        assert!(is_stack(0x8000..0x9000, &[]));
+        assert!(is_stack(0x8000..0x9000, &[0x1000..0x2000, 0xa000..0xb000]));
+        assert!(!is_stack(0x8000..0x9000, &[0x1000..0x2000, 0x4000..0x8000]));
+        // Ours and a stack's, which the kernel shows as one.
+        assert!(is_stack(0x7000..0x9000, &[0x4000..0x7000]));
+        // In ours, and a page more.
+        assert!(!is_stack(0x6000..0x9000, &[0x4000..0x8000]));
+        assert!(!is_stack(0x7000..0x8000, &[]));
+        assert!(!stack.is_guarded_stack(None, &[], 0x1000));
+        let open = area(0x8000..0x9000, true);
+        assert!(!stack.is_guarded_stack(Some(&open), &[], 0x1000));
     }
 }

@@ -71,7 +71,8 @@ struct hak_magazine {
 // So many other owners, or groups of them, does one thread free for at the same time.
 enum { HAK_OUTBOXES = 32, HAK_OUTBOX_MIXED = 1 };
 struct hak_outbox {
-    uint32_t tag; // lock, thread: whose blocks; HAK_OUTBOX_MIXED: those of several owners
+    uint32_t tag;  // lock, thread: whose blocks; HAK_OUTBOX_MIXED: those of several owners
+    uint32_t kept; // thread: blocks that stayed here instead (hak_remote_keep)
     struct hak_parcel *parcel; // lock, thread
 };
 

@@ -19,6 +19,11 @@ struct hak_registry hak_registry = {
              NONE_DEAD(HAK_ROLE_LONG)},
 };
 
+static uint32_t tag_bits(enum hak_owner_role role)
+{
+    return role == HAK_ROLE_HEAP ? HAK_TAG_HEAP : role == HAK_ROLE_THREAD ? 0 : HAK_TAG_APART;
+}
+
 // Step add of registry.pml.
 static struct hak_cache *registry_add_locked(enum hak_owner_role role)
     HAK_REQUIRES(&hak_registry.lock)
@@ -41,7 +46,7 @@ static struct hak_cache *registry_add_locked(enum hak_owner_role role)
     hak_list_start(&cache->owner.full);
     hak_list_start(&cache->owner.larges);
     hak_list_start(&cache->dead_link);
-    cache->owner.tag = ++hak_registry.count << 8 | (role == HAK_ROLE_HEAP ? HAK_TAG_HEAP : 0);
+    cache->owner.tag = ++hak_registry.count << 8 | tag_bits(role);
     hak_store_relaxed(&cache->hit_tag, cache->owner.tag);
     cache->owner.role = (uint8_t)role;
     cache->tidied_at = hak_load_relaxed(&hak_arena.slab_bytes);

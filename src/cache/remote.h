@@ -11,6 +11,8 @@
 // together (with its lock, if that is free). So parcels are few and full, and what they take of memory is bounded:
 // when it is more than a sixteenth of the heap and a mebibyte, whoever sends one empties the inbox that it goes to.
 //
+// A thread that allocates the class itself keeps most of the larger blocks in its magazine (hak_remote_keep).
+//
 // Blocks of a heap are never in parcels: whoever frees one waits for the heap's lock.
 #pragma once
 
@@ -18,6 +20,7 @@
 
 #include "base/options.h"
 #include "cache/cache.h"
+#include "cache/fast_path.h"
 #include "cache/parcels.h"
 
 // Is an entry that of a small block of another owner, no heap and no sample?
@@ -32,6 +35,32 @@ HAK_INLINE bool hak_remote_is_for(const struct hak_cache *cache, uint32_t entry)
 HAK_INLINE struct hak_outbox *hak_remote_outbox(struct hak_cache *cache, uint32_t entry)
 {
     return &cache->outboxes[(entry >> 8) % HAK_OUTBOXES];
+}
+
+// The first class of which blocks stay. Two threads with neighbours of smaller ones would use what a processor fetches together:
+// two lines of 64 bytes (Intel's optimization manual, "spatial prefetcher"). Up to 128 bytes classes go by 16.
+#define HAK_KEEP_FIRST (2 * HAK_CACHE_LINE / 16 - 1)
+// One in so many goes to its owner: so what has crossed once is back in time, and slabs of dead owners are taken over.
+enum { HAK_KEEP_TURNS = 16 };
+
+// Keep `block`, which is another thread's, for what this one allocates next: false when its magazine is full, or it has none, as a
+// thread that only frees. Whoever flushes the magazine sends it to its owner. docs/decisions/0057. Step free of steal.pml.
+HAK_INLINE bool hak_remote_keep(struct hak_cache *cache, void *block, uint32_t entry)
+{
+    const uint32_t size_class = HAK_MAP_CLASS(entry);
+    if (size_class - HAK_KEEP_FIRST >= HAK_SMALL_CLASSES - HAK_KEEP_FIRST) {
+        return false;
+    }
+    _Atomic(hak_place *) *at = &cache->top[hak_cache_top_number(cache, size_class)];
+    hak_place *top = hak_peek(at);
+    if (hak_place_is_end(top) || !hak_tag_is_threads(entry) ||
+        HAK_MAP_TAG(entry) == cache->owner.tag ||
+        ++hak_remote_outbox(cache, entry)->kept % HAK_KEEP_TURNS == 0) {
+        return false;
+    }
+    hak_place_store(top, block);
+    hak_poke(at, top + 1);
+    return true;
 }
 
 // Free `block`, whose map entry is `entry`, into the parcel that is open for its owner: false when there

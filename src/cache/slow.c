@@ -140,7 +140,7 @@ HAK_NOINLINE void hak_slow_free_rest(void *block, uint32_t entry)
     }
 }
 
-// All but a large block that BigCache has taken, and a block of another owner that an open parcel has.
+// All but a large block that BigCache has taken, and a block of another owner that stays here or that an open parcel has.
 static HAK_NOINLINE void free_seldom(void *block, struct hak_cache *cache, uint32_t entry)
 {
     if (hak_dying_now()) {
@@ -163,7 +163,7 @@ HAK_INLINE void free_usual(void *block, struct hak_cache *cache)
         return;
     }
     const uint32_t entry = hak_map_entry(block);
-    if (!hak_remote_add(cache, block, entry)) {
+    if (!hak_remote_keep(cache, block, entry) && !hak_remote_add(cache, block, entry)) {
         free_seldom(block, cache, entry);
     }
 }

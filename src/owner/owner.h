@@ -66,7 +66,7 @@ struct hak_owner {
     struct hak_list larges; // lock: a heap's large blocks in use
 
     struct hak_lock lock HAK_ALIGNED(HAK_CACHE_LINE);
-    uint32_t tag;             // constant: id << 8, and HAK_TAG_HEAP for one that is no thread's
+    uint32_t tag;             // constant: id << 8, and bits for a heap's and a companion's (tag.h)
     _Atomic(uint32_t) state;  // enum hak_owner_state; lock
     _Atomic(bool) is_whole;   // lock: dead, and not broken up since (reclaim.h)
     uint8_t role;             // constant: enum hak_owner_role

@@ -1,11 +1,12 @@
-// No line of a processor's cache holds blocks of two threads: not when both
-// allocate at the same time, and not after one has freed what the other
-// allocated and goes on allocating.
+// No line of a processor's cache holds blocks of less than 128 bytes of two
+// threads: not when both allocate at the same time, and not after one has freed
+// what the other allocated and goes on allocating.
 #include "../support/promise.h"
 
 #include <pthread.h>
 
-enum { BLOCKS = 4000, LINE_BYTES = 64, SIZE = 16 };
+enum { BLOCKS = 4000, LINE_BYTES = 64 };
+static const size_t sizes[] = {16, 48, 112};
 
 static uintptr_t firsts[BLOCKS];  // of the other thread: all that it got
 static uintptr_t seconds[BLOCKS]; // of main, after it freed every other one of them
@@ -14,8 +15,9 @@ static pthread_barrier_t barrier;
 static void take_all(uintptr_t *blocks)
 {
     for (size_t i = 0; i < BLOCKS; i++) {
-        blocks[i] = (uintptr_t)malloc(SIZE);
-        HT_CHECK(blocks[i] != 0, "malloc(%d) failed", SIZE);
+        size_t size = sizes[i % (sizeof sizes / sizeof *sizes)];
+        blocks[i] = (uintptr_t)malloc(size);
+        HT_CHECK(blocks[i] != 0, "malloc(%zu) failed", size);
     }
 }
 

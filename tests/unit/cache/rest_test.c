@@ -250,7 +250,7 @@ static void a_heap_whose_slabs_end_with_it_rests(void)
     census_check(NULL, 0);
 }
 
-// They are its own as soon as it frees a block of theirs. Nobody asks the dead one any more.
+// They are its own as soon as it frees a block of theirs that it does not keep. Nobody asks the dead one any more.
 static void a_thread_whose_slabs_another_takes_rests(void)
 {
     struct hak_cache *thread = new_thread();
@@ -260,6 +260,7 @@ static void a_thread_whose_slabs_another_takes_rests(void)
     give(alloc(SPARE_CLASS));
     const unsigned blocks = hak_classes[SPARE_CLASS].blocks;
     for (unsigned slab = 0; slab < SPARE_SLABS; slab++) {
+        hak_remote_outbox(main_thread, thread->owner.tag)->kept = HAK_KEEP_TURNS - 1;
         give(halves[slab * blocks + 1]);
     }
     UNIT_CHECK(!hak_slabs_has_spare(&thread->owner, SPARE_CLASS));

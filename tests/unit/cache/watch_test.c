@@ -326,11 +326,13 @@ static void refused_pages_of_ended_threads_are_tried_again(void)
 {
     const unsigned a_slab = hak_classes[CLASS].blocks;
     struct hak_cache *main_thread = hak_cache_self;
-    struct hak_cache *thread = new_thread();
     for (unsigned i = 0; i < SLABS * a_slab; i++) {
         if (blocks[i] != NULL) {
             give(blocks[i]);
         }
+    }
+    struct hak_cache *thread = new_thread();
+    for (unsigned i = 0; i < SLABS * a_slab; i++) {
         blocks[i] = alloc(CLASS);
     }
     give_most_and_be_refused();

@@ -80,14 +80,20 @@ HAK_INLINE void *hak_cache_alloc_for(
                                      : hak_hook_malloc(bytes, size_class, cache, site, alignment);
 }
 
-// Put a block at a top, if there is one of that number and room in the magazine. Step free of steal.pml.
+// Put a block at the place `top`, where `at` points and which is no end. Step free of steal.pml.
+HAK_INLINE void hak_cache_push_at(_Atomic(hak_place *) *at, hak_place *top, void *block)
+{
+    hak_place_store(top, block);
+    hak_poke(at, top + 1);
+}
+
+// Put a block at a top, if there is one of that number and room in the magazine.
 HAK_INLINE bool hak_cache_push_into(struct hak_cache *cache, uint32_t top_number, void *block)
 {
     if (HAK_LIKELY(top_number < HAK_TOPS)) {
         hak_place *top = hak_peek(&cache->top[top_number]);
         if (HAK_LIKELY(!hak_place_is_end(top))) {
-            hak_place_store(top, block);
-            hak_poke(&cache->top[top_number], top + 1);
+            hak_cache_push_at(&cache->top[top_number], top, block);
             return true;
         }
     }

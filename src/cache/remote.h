@@ -44,7 +44,7 @@ HAK_INLINE struct hak_outbox *hak_remote_outbox(struct hak_cache *cache, uint32_
 enum { HAK_KEEP_TURNS = 16 };
 
 // Keep `block`, which is another thread's, for what this one allocates next: false when its magazine is full, or it has none, as a
-// thread that only frees. Whoever flushes the magazine sends it to its owner. docs/decisions/0057. Step free of steal.pml.
+// thread that only frees. Whoever flushes the magazine sends it to its owner. docs/decisions/0057.
 HAK_INLINE bool hak_remote_keep(struct hak_cache *cache, void *block, uint32_t entry)
 {
     const uint32_t size_class = HAK_MAP_CLASS(entry);
@@ -58,8 +58,7 @@ HAK_INLINE bool hak_remote_keep(struct hak_cache *cache, void *block, uint32_t e
         ++hak_remote_outbox(cache, entry)->kept % HAK_KEEP_TURNS == 0) {
         return false;
     }
-    hak_place_store(top, block);
-    hak_poke(at, top + 1);
+    hak_cache_push_at(at, top, block);
     return true;
 }
 

@@ -18,19 +18,19 @@ static void owner_takes(unsigned size_class)
     }
 }
 
-// `count` of them are freed. Returns how many did not stay.
-static unsigned other_gives(unsigned size_class, unsigned count)
+// Returns how many did not stay.
+static unsigned other_gives(unsigned size_class)
 {
     become(other);
     const uint32_t before = hak_cache_place(other, size_class);
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < COUNT; i++) {
         give(held[i]);
         held[i] = NULL;
         census_check(held, COUNT);
     }
     return other->magazines[size_class].base != NULL
-               ? count - (hak_cache_place(other, size_class) - before)
-               : count;
+               ? COUNT - (hak_cache_place(other, size_class) - before)
+               : COUNT;
 }
 
 // Everything back into the slabs, of which then none is left.
@@ -58,7 +58,7 @@ static void settle(void)
 static void who_only_frees_keeps_nothing(void)
 {
     owner_takes(CLASS);
-    UNIT_EQUAL(other_gives(CLASS, COUNT), COUNT);
+    UNIT_EQUAL(other_gives(CLASS), COUNT);
     UNIT_CHECK(other->magazines[CLASS].base == NULL);
     settle();
 }
@@ -101,7 +101,7 @@ static void most_stay_and_serve_next(void)
     other_gets_a_magazine(CLASS);
     owner_takes(CLASS);
     void *block = held[0];
-    UNIT_EQUAL(other_gives(CLASS, COUNT), COUNT / HAK_KEEP_TURNS);
+    UNIT_EQUAL(other_gives(CLASS), COUNT / HAK_KEEP_TURNS);
     void *again = alloc(CLASS);
     UNIT_CHECK(hak_owner_of(again) == &owner->owner && again != block);
     give(again);
@@ -114,7 +114,7 @@ static void neighbours_in_a_pair_of_lines_do_not_stay(void)
                hak_classes[SMALL + 1].bytes == 2 * HAK_CACHE_LINE);
     other_gets_a_magazine(SMALL);
     owner_takes(SMALL);
-    UNIT_EQUAL(other_gives(SMALL, COUNT), COUNT);
+    UNIT_EQUAL(other_gives(SMALL), COUNT);
     settle();
 }
 
@@ -125,7 +125,7 @@ static void a_full_magazine_takes_no_more(void)
     const hak_place *top = hak_cache_top(other, CLASS);
     UNIT_CHECK(hak_place_is_end(top));
     owner_takes(CLASS);
-    UNIT_EQUAL(other_gives(CLASS, COUNT), COUNT);
+    UNIT_EQUAL(other_gives(CLASS), COUNT);
     UNIT_CHECK(hak_cache_top(other, CLASS) == top);
     settle();
 }
@@ -139,7 +139,7 @@ static void blocks_of_companions_do_not_stay(void)
     UNIT_CHECK(owner != NULL && !hak_tag_is_threads(owner->owner.tag) &&
                !hak_tag_is_heap(owner->owner.tag));
     owner_takes(CLASS);
-    UNIT_EQUAL(other_gives(CLASS, COUNT), COUNT);
+    UNIT_EQUAL(other_gives(CLASS), COUNT);
     settle();
     owner = thread;
 }

@@ -6,25 +6,43 @@
 #include "meta/unreleased.h"
 #include "os/os.h"
 
-// Map at free slots of our window, trying a few places. `*is_refused`: no other place will do either.
-static char *map_in_window(size_t bytes, bool *is_refused)
+// Map at slots that are kept, without `lock` if it is not NULL. Unproven: which lock it is.
+static bool map_at(char *place, size_t bytes, struct hak_lock *lock, bool *is_taken) HAK_UNPROVEN
+{
+    if (lock != NULL) {
+        hak_lock_drop(lock);
+    }
+    const bool is_done = hak_os_map_at(place, bytes, is_taken) != NULL;
+    if (lock != NULL) {
+        hak_lock_take(lock);
+    }
+    return is_done;
+}
+
+// Map at free slots of our window, and keep them, trying a few places. `*is_refused`: no other place will do either.
+static char *map_in_window(size_t bytes, struct hak_lock *lock, bool *is_refused)
 {
     const uint64_t count = hak_map_slots_of(bytes);
     bool is_taken = true;
     *is_refused = false;
     // Somebody else's mapping may lie in our window: step over it, but not for ever.
     for (unsigned attempt = 0; attempt < 8 && is_taken; attempt++) {
+        const uint64_t before = hak_map.next_slot;
         const uint64_t slot = hak_map_find_row(count);
         if (slot == hak_map_slot_count()) {
             return NULL;
         }
-        char *start = hak_os_map_at(hak_map.window + (slot << HAK_SUPER_LOG2), bytes, &is_taken);
-        if (start != NULL || is_taken) {
-            hak_map.next_slot = (slot + count) & hak_map.super_mask;
-        }
-        if (start != NULL) {
+        char *place = hak_map.window + (slot << HAK_SUPER_LOG2);
+        const uint64_t next = (slot + count) & hak_map.super_mask;
+        hak_map_use(place, bytes);
+        hak_map.next_slot = next;
+        if (map_at(place, bytes, lock, &is_taken)) {
             hak_map.has_window = true;
-            return start;
+            return place;
+        }
+        hak_map_forget(place, bytes);
+        if (!is_taken && hak_map.next_slot == next) {
+            hak_map.next_slot = before;
         }
     }
     // Of addresses that it has given before, it is memory that the kernel has not.
@@ -32,7 +50,7 @@ static char *map_in_window(size_t bytes, bool *is_refused)
     return NULL;
 }
 
-// Map wherever the kernel likes, with room to align, and cut off the rest.
+// Map wherever the kernel likes, with room to align, and cut off the rest. The slots are kept.
 static char *map_anywhere(size_t bytes)
 {
     char *start = hak_os_map(bytes + HAK_SUPER_BYTES);
@@ -48,6 +66,7 @@ static char *map_anywhere(size_t bytes)
         hak_unreleased_drop_plain(aligned, bytes, false);
         return NULL;
     }
+    hak_map_use(aligned, bytes);
     return aligned;
 }
 
@@ -89,6 +108,7 @@ static char *map_outside(size_t bytes)
         char *start = hak_os_map_at((char *)(uintptr_t)(at << HAK_SUPER_LOG2), bytes, &is_taken);
         hak_map.outside_at = start != NULL || is_taken ? at + count : hak_map.outside_at;
         if (start != NULL) {
+            hak_map_use(start, bytes);
             return start;
         }
     }
@@ -107,24 +127,19 @@ static bool is_for_outside(size_t bytes)
 }
 
 // Fresh addresses, and their slots.
-static char *map_fresh(size_t bytes)
+static char *map_fresh(size_t bytes, struct hak_lock *lock)
 {
     bool is_refused = false;
-    char *start = is_for_outside(bytes) ? map_outside(bytes) : map_in_window(bytes, &is_refused);
-    if (start == NULL && !is_refused) {
-        start = map_anywhere(bytes);
-    }
-    if (start != NULL) {
-        hak_map_use(start, bytes);
-    }
-    return start;
+    char *start =
+        is_for_outside(bytes) ? map_outside(bytes) : map_in_window(bytes, lock, &is_refused);
+    return start != NULL || is_refused ? start : map_anywhere(bytes);
 }
 
-char *hak_addresses_take(size_t bytes)
+char *hak_addresses_take(size_t bytes, struct hak_lock *lock)
 {
     char *start = hak_unreleased_take(bytes);
     if (start == NULL) {
-        start = map_fresh(bytes);
+        start = map_fresh(bytes, lock);
     }
     if (start == NULL) {
         return NULL;

@@ -7,10 +7,12 @@
 #pragma once
 
 #include "base/compiler.h"
+#include "os/lock.h"
 
-// Map `bytes` (a multiple of the page size) at a superslab boundary whose map
-// slot is free, and keep the slot. NULL when the kernel refuses.
-HAK_INTERNAL char *hak_addresses_take(size_t bytes);
+// Map `bytes` (a multiple of the page size) at a superslab boundary whose map slot is free, and keep the slot. NULL when the kernel
+// refuses. `lock`: the arena's, which is dropped while the kernel maps, so that what others have mapped may change meanwhile; or
+// NULL: it is held throughout.
+HAK_INTERNAL char *hak_addresses_take(size_t bytes, struct hak_lock *lock);
 // Unmap them and free the slots. False (nothing changed) when the kernel refuses.
 HAK_INTERNAL bool hak_addresses_give(char *start, size_t bytes);
 // The same, now or, when the kernel refuses, later (unreleased.h): they are the caller's no longer.

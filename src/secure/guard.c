@@ -34,7 +34,7 @@ static bool has_addresses(void)
     }
     hak_lock_take(&hak_arena.lock);
     if (hak_load_relaxed(&hak_guard.base) == NULL) {
-        base = base != NULL ? base : hak_addresses_take(HAK_SUPER_BYTES);
+        base = base != NULL ? base : hak_addresses_take(HAK_SUPER_BYTES, NULL);
         if (base != NULL && hak_os_guard(base, HAK_SUPER_BYTES)) {
             hak_store_relaxed(&hak_guard.base, base);
         }

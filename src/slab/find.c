@@ -76,12 +76,12 @@ static bool shard_find_new_locked(struct hak_shard *shard,
                                   unsigned units,
                                   unsigned align_units,
                                   bool wants_huge,
-                                  struct hak_gap *gap) HAK_REQUIRES(&shard->lock, &hak_arena.lock)
+                                  struct hak_gap *gap) HAK_REQUIRES(&shard->lock)
 {
     // What lies free before the place of the next mapping is a part of it, if it really comes there
     // and the alignment allows it.
     const unsigned before =
-        units > INSIDE_MAX ? hak_gaps_before(&shard->gaps, hak_map.next_slot) : 0;
+        units > INSIDE_MAX ? hak_gaps_before(&shard->gaps, hak_superslabs_next_slot()) : 0;
     const unsigned missing = before < units ? units - before : units;
     uint64_t slot = hak_superslabs_grow_locked(shard, missing, wants_huge);
     if (slot != UINT64_MAX) {
@@ -118,8 +118,5 @@ bool hak_find_gap_locked(struct hak_shard *shard,
         shard_look_locked(shard, 0, units, align_units, HAK_GAPS_LOOKS, gap)) {
         return true;
     }
-    hak_lock_take(&hak_arena.lock);
-    const bool is_found = shard_find_new_locked(shard, units, align_units, wants_huge, gap);
-    hak_lock_drop(&hak_arena.lock);
-    return is_found;
+    return shard_find_new_locked(shard, units, align_units, wants_huge, gap);
 }

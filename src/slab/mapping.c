@@ -48,10 +48,10 @@ static void unreleased_ended(struct hak_unreleased_range *range)
 static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&hak_arena.lock)
 {
     if (alignment <= HAK_SUPER_BYTES) {
-        return hak_addresses_take(bytes);
+        return hak_addresses_take(bytes, NULL);
     }
     const size_t own = hak_align_up(bytes, HAK_SUPER_BYTES);
-    char *start = hak_addresses_take(own + alignment);
+    char *start = hak_addresses_take(own + alignment, NULL);
     if (start == NULL) {
         return NULL;
     }

@@ -283,12 +283,8 @@ static bool run_map_more_locked(struct hak_shard *shard,
         present += hak_count_bits(part.bits);
     }
     const char *missing = head->base + (unit + present) * HAK_UNIT_BYTES;
-    hak_lock_take(&hak_arena.lock);
-    const bool is_done =
-        present < units && hak_map_slot(missing) == hak_map.next_slot &&
-        hak_superslabs_grow_locked(shard, units - present, wants_huge) != UINT64_MAX;
-    hak_lock_drop(&hak_arena.lock);
-    return is_done;
+    return present < units && hak_map_slot(missing) == hak_superslabs_next_slot() &&
+           hak_superslabs_grow_locked(shard, units - present, wants_huge) != UINT64_MAX;
 }
 
 static void super_name_run(struct hak_super *super, unsigned unit, unsigned units)

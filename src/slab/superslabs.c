@@ -30,18 +30,18 @@ static struct spares *spares_of(struct hak_super *super)
     return (struct spares *)(void *)((char *)super + SPARES_AT);
 }
 
-static struct hak_super *super_descriptor_locked(void) HAK_REQUIRES(&hak_arena.lock)
+static struct hak_super *super_descriptor(void)
 {
+    hak_lock_take(&hak_arena.lock);
     struct hak_super *super = hak_arena.spare_supers;
-    if (super == NULL) {
-        return hak_pool_take(DESCRIPTOR_BYTES);
+    struct spares *spares = super != NULL ? spares_of(super) : NULL;
+    if (spares != NULL && spares->count > 0) {
+        super = spares->others[--spares->count];
+    } else if (spares != NULL) {
+        hak_arena.spare_supers = spares->next;
     }
-    struct spares *spares = spares_of(super);
-    if (spares->count > 0) {
-        return spares->others[--spares->count];
-    }
-    hak_arena.spare_supers = spares->next;
-    return super;
+    hak_lock_drop(&hak_arena.lock);
+    return super != NULL ? super : hak_pool_take(DESCRIPTOR_BYTES);
 }
 
 static void super_spare_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
@@ -58,42 +58,39 @@ static void super_spare_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.
     }
 }
 
-// Map `count` superslabs. NULL when not all could be had.
-static char *super_map_locked(size_t count, bool wants_huge) HAK_REQUIRES(&hak_arena.lock)
+// Addresses for superslabs. The kernel maps them without the arena's lock: that takes it longer than all else, and many threads
+// may grow at a time.
+static char *super_map(size_t bytes)
 {
-    const size_t bytes = count << HAK_SUPER_LOG2;
+    hak_lock_take(&hak_arena.lock);
     if (hak_load_relaxed(&hak_arena.super_bytes) + bytes > HAK_SUPER_BYTES) {
         hak_defaults_fit_locked();
     }
-    if (!hak_hook_may_map_locked(bytes)) {
-        return NULL;
-    }
-    char *base = hak_addresses_take(bytes);
-    if (base == NULL) {
-        return NULL;
-    }
-    if (!hak_hook_superslabs(base, bytes)) {
-        hak_addresses_drop(base, bytes);
-        return NULL;
-    }
-    if (count > 1 && hak_map_slot(base) == UINT64_MAX) {
-        // Outside our window only one at a time is known by its start.
-        hak_addresses_drop(base, bytes);
-        return NULL;
-    }
-    if (wants_huge || hak_load_relaxed(&hak_arena.huge_pages) == HAK_HUGE_ALWAYS) {
-        hak_os_want_huge(base, bytes, wants_huge);
-    }
-    hak_arena_read_clock();
+    char *base = hak_hook_may_map_locked(bytes) ? hak_addresses_take(bytes, &hak_arena.lock) : NULL;
+    hak_lock_drop(&hak_arena.lock);
     return base;
+}
+
+static void super_drop(char *base, size_t bytes)
+{
+    hak_lock_take(&hak_arena.lock);
+    hak_addresses_drop(base, bytes);
+    hak_lock_drop(&hak_arena.lock);
+}
+
+// Outside our window only one at a time is known by its start.
+static bool can_be_supers(char *base, size_t bytes)
+{
+    return (bytes == HAK_SUPER_BYTES || hak_map_slot(base) != UINT64_MAX) &&
+           hak_hook_superslabs(base, bytes);
 }
 
 // A descriptor for the superslab at `base`, which everybody knows then. False without memory.
 static bool super_add_locked(struct hak_shard *shard, char *base, bool is_huge)
-    HAK_REQUIRES(&shard->lock, &hak_arena.lock)
+    HAK_REQUIRES(&shard->lock)
 {
     struct hak_super *super =
-        hak_gaps_reserve(&shard->gaps, hak_map_slot_of(base)) ? super_descriptor_locked() : NULL;
+        hak_gaps_reserve(&shard->gaps, hak_map_slot_of(base)) ? super_descriptor() : NULL;
     if (super == NULL) {
         return false;
     }
@@ -109,19 +106,22 @@ static bool super_add_locked(struct hak_shard *shard, char *base, bool is_huge)
     hak_store_relaxed(&super->span, NULL);
     super->huge_units = is_huge ? ~UINT64_C(0) : 0;
     super->huge_new_units = super->huge_units;
-    hak_list_append(&hak_arena.all, &super->all_link);
     hak_queues_add_locked(super);
+    hak_store_relaxed(&super->shard, shard->number);
+    hak_lock_take(&hak_arena.lock);
+    hak_list_append(&hak_arena.all, &super->all_link);
     hak_count(&hak_arena.super_bytes, HAK_SUPER_BYTES);
     HAK_ARENA_COUNT(shard, free_bytes, HAK_SUPER_BYTES);
-    hak_store_relaxed(&super->shard, shard->number);
     hak_map_publish(base, HAK_SUPER_BYTES, super);
+    hak_lock_drop(&hak_arena.lock);
     hak_queues_note_units_locked(shard, super);
     return true;
 }
 
 // So many could not be had, or could.
-static void note_most_locked(size_t count, bool is_grown) HAK_REQUIRES(&hak_arena.lock)
+static void note_most(size_t count, bool is_grown)
 {
+    hak_lock_take(&hak_arena.lock);
     const size_t bytes = hak_load_relaxed(&hak_arena.super_bytes);
     const size_t most = hak_load_relaxed(&hak_arena.most_bytes);
     if (!is_grown) {
@@ -130,22 +130,41 @@ static void note_most_locked(size_t count, bool is_grown) HAK_REQUIRES(&hak_aren
     } else if (bytes > most) {
         hak_store_relaxed(&hak_arena.most_bytes, SIZE_MAX);
     }
+    hak_arena_note_peak_locked();
+    hak_lock_drop(&hak_arena.lock);
 }
 
 uint64_t hak_superslabs_grow_locked(struct hak_shard *shard, unsigned units, bool wants_huge)
-    HAK_REQUIRES(&shard->lock, &hak_arena.lock)
+    HAK_REQUIRES(&shard->lock)
 {
     const size_t count = (units + HAK_SUPER_UNITS - 1) / HAK_SUPER_UNITS;
-    char *base = super_map_locked(count, wants_huge);
+    const size_t bytes = count << HAK_SUPER_LOG2;
+    char *base = super_map(bytes);
+    if (base != NULL && !can_be_supers(base, bytes)) {
+        super_drop(base, bytes);
+        base = NULL;
+    }
+    if (base != NULL &&
+        (wants_huge || hak_load_relaxed(&hak_arena.huge_pages) == HAK_HUGE_ALWAYS)) {
+        hak_os_want_huge(base, bytes, wants_huge);
+    }
+    hak_arena_read_clock();
     for (size_t i = 0; base != NULL && i < count; i++) {
         if (!super_add_locked(shard, base + i * HAK_SUPER_BYTES, wants_huge)) {
-            hak_addresses_drop(base + i * HAK_SUPER_BYTES, (count - i) * HAK_SUPER_BYTES);
+            super_drop(base + i * HAK_SUPER_BYTES, (count - i) * HAK_SUPER_BYTES);
             base = NULL;
         }
     }
-    note_most_locked(count, base != NULL);
-    hak_arena_note_peak_locked();
+    note_most(count, base != NULL);
     return base != NULL ? hak_map_slot_of(base) : UINT64_MAX;
+}
+
+uint64_t hak_superslabs_next_slot(void)
+{
+    hak_lock_take(&hak_arena.lock);
+    const uint64_t slot = hak_map.next_slot;
+    hak_lock_drop(&hak_arena.lock);
+    return slot;
 }
 
 // Its dirty units count as of now: it is about to be used.

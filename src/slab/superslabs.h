@@ -12,8 +12,9 @@
 // Map the superslabs for a run of `units`, with huge pages or without. The slot of the first; UINT64_MAX when not all could be had.
 HAK_INTERNAL uint64_t hak_superslabs_grow_locked(struct hak_shard *shard,
                                                  unsigned units,
-                                                 bool wants_huge)
-    HAK_REQUIRES(&shard->lock, &hak_arena.lock);
+                                                 bool wants_huge) HAK_REQUIRES(&shard->lock);
+// Where the next one is mapped, if nobody else maps one before.
+HAK_INTERNAL uint64_t hak_superslabs_next_slot(void);
 // One that another shard has for nothing is used before one is mapped. False when there is none.
 HAK_INTERNAL bool hak_superslabs_adopt_locked(struct hak_shard *shard) HAK_REQUIRES(&shard->lock);
 

@@ -131,6 +131,9 @@ void *hak_os_map_at(void *place, size_t bytes, bool *is_taken)
     hak_add_relaxed(&hak_fake.maps, 1);
     check_pages(place, 0);
     *is_taken = false;
+    if (hak_fake.on_map != NULL) {
+        hak_fake.on_map(place);
+    }
     if (!ask(bytes)) {
         return NULL;
     }

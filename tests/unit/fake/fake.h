@@ -66,7 +66,8 @@ struct hak_fake {
     bool event_came;        // and is not noticed yet
     bool event_ends;        // with that
     enum hak_huge_pages huge_pages;
-    void (*on_barrier)(void); // what other threads do until they pass the barrier
+    void (*on_barrier)(void);    // what other threads do until they pass the barrier
+    void (*on_map)(void *place); // of hak_os_map_at
     void (*on_purge)(void *start, size_t bytes);
     void (*on_unmap)(void *start, size_t bytes);
     void (*on_wait)(void);

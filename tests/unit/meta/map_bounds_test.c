@@ -16,7 +16,7 @@ static size_t maps_of_a_refusal(size_t bytes)
 {
     const size_t before = hak_fake.maps;
     hak_fake.refuse_asks = true;
-    UNIT_CHECK(hak_addresses_take(bytes) == NULL);
+    UNIT_CHECK(hak_addresses_take(bytes, NULL) == NULL);
     hak_fake.refuse_asks = false;
     return hak_fake.maps - before;
 }
@@ -29,13 +29,13 @@ static void before_the_first_mapping_another_place_is_tried(void)
 
 static void a_refusal_is_one_call_and_moves_nothing(void)
 {
-    char *first = hak_addresses_take(HAK_SUPER_BYTES);
+    char *first = hak_addresses_take(HAK_SUPER_BYTES, NULL);
     const uint64_t next = hak_map.next_slot;
     for (unsigned i = 0; i < 10; i++) {
         UNIT_EQUAL(maps_of_a_refusal(HAK_GIB(64)), 1);
         UNIT_EQUAL(hak_map.next_slot, next);
     }
-    char *second = hak_addresses_take(HAK_SUPER_BYTES);
+    char *second = hak_addresses_take(HAK_SUPER_BYTES, NULL);
     UNIT_CHECK(second == first + HAK_SUPER_BYTES || HAK_TSAN);
     UNIT_CHECK(hak_addresses_give(first, HAK_SUPER_BYTES) &&
                hak_addresses_give(second, HAK_SUPER_BYTES));
@@ -63,16 +63,16 @@ static void short_holes_are_passed_once(void)
 {
     hak_map.next_slot = 1000;
     for (unsigned i = 0; i < 2 * HOLES; i++) {
-        taken[i] = hak_addresses_take(HAK_SUPER_BYTES);
+        taken[i] = hak_addresses_take(HAK_SUPER_BYTES, NULL);
         UNIT_CHECK(taken[i] != NULL);
     }
     for (unsigned i = 0; i < 2 * HOLES; i += 2) {
         UNIT_CHECK(hak_addresses_give(taken[i], HAK_SUPER_BYTES));
     }
     hak_map.next_slot = 1000;
-    char *long_one = hak_addresses_take(SUPER(2));
+    char *long_one = hak_addresses_take(SUPER(2), NULL);
     const size_t before = hak_looks;
-    char *next = hak_addresses_take(SUPER(2));
+    char *next = hak_addresses_take(SUPER(2), NULL);
     UNIT_CHECK(hak_looks - before < MOST_LOOKS);
     UNIT_CHECK(next == long_one + SUPER(2) || HAK_TSAN);
     // What was not found is not looked for again until something is freed.

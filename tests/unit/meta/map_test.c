@@ -76,8 +76,8 @@ static void tables_shrink_when_reservations_are_refused(void)
 static void taken_and_given_slots_are_counted(void)
 {
     UNIT_EQUAL(slots_used(), 0);
-    char *one = hak_addresses_take(HAK_SUPER_BYTES);
-    char *three = hak_addresses_take(SUPER(2) + hak_os_page_bytes());
+    char *one = hak_addresses_take(HAK_SUPER_BYTES, NULL);
+    char *three = hak_addresses_take(SUPER(2) + hak_os_page_bytes(), NULL);
     UNIT_CHECK(one != NULL && UNIT_IS_ALIGNED(one, HAK_SUPER_BYTES));
     UNIT_CHECK(three == one + HAK_SUPER_BYTES);
     UNIT_EQUAL(slots_used(), 4);
@@ -95,11 +95,11 @@ static void taken_and_given_slots_are_counted(void)
 static void resizing_keeps_slots(void)
 {
     hak_map.next_slot = 10;
-    char *one = hak_addresses_take(HAK_SUPER_BYTES);
+    char *one = hak_addresses_take(HAK_SUPER_BYTES, NULL);
     UNIT_CHECK(one == window_at(10));
     UNIT_CHECK(hak_map_resize(one, HAK_SUPER_BYTES, SUPER(3)));
     UNIT_EQUAL(slots_used(), 3);
-    char *next = hak_addresses_take(HAK_SUPER_BYTES);
+    char *next = hak_addresses_take(HAK_SUPER_BYTES, NULL);
     UNIT_CHECK(next == window_at(13)); // slots 11 and 12 are kept, though nothing is mapped there
     UNIT_CHECK(!hak_map_resize(one, SUPER(3), SUPER(4)));
     UNIT_EQUAL(slots_used(), 4);
@@ -113,16 +113,16 @@ static void resizing_keeps_slots(void)
 static void long_mappings_have_room_behind_them(void)
 {
     const size_t bytes = 16 * HAK_SUPER_BYTES;
-    char *first = hak_addresses_take(bytes);
+    char *first = hak_addresses_take(bytes, NULL);
     hak_addresses_leave_room(first, bytes);
-    char *next = hak_addresses_take(HAK_SUPER_BYTES);
+    char *next = hak_addresses_take(HAK_SUPER_BYTES, NULL);
     UNIT_CHECK(next == first + 4 * bytes);
     hak_addresses_leave_room(next, HAK_SUPER_BYTES);
-    char *last = hak_addresses_take(bytes);
+    char *last = hak_addresses_take(bytes, NULL);
     UNIT_CHECK(last == next + HAK_SUPER_BYTES);
     UNIT_CHECK(hak_map_resize(first, bytes, 4 * bytes) && hak_map_resize(first, 4 * bytes, bytes));
     hak_addresses_leave_room(first, bytes); // something has come behind it since
-    char *behind = hak_addresses_take(HAK_SUPER_BYTES);
+    char *behind = hak_addresses_take(HAK_SUPER_BYTES, NULL);
     UNIT_CHECK(behind == last + bytes);
     UNIT_CHECK(hak_addresses_give(first, bytes) && hak_addresses_give(next, HAK_SUPER_BYTES));
     UNIT_CHECK(hak_addresses_give(last, bytes) && hak_addresses_give(behind, HAK_SUPER_BYTES));
@@ -132,7 +132,7 @@ static void mappings_across_parts_are_committed(void)
 {
     hak_map.next_slot = PART_SLOTS - 1;
     const size_t commits = hak_fake.commits;
-    char *both = hak_addresses_take(SUPER(2));
+    char *both = hak_addresses_take(SUPER(2), NULL);
     UNIT_CHECK(both == window_at(PART_SLOTS - 1));
     UNIT_CHECK(hak_fake.commits > commits);
     for (size_t unit = 0; unit < 2 * HAK_SUPER_UNITS; unit++) {
@@ -152,11 +152,11 @@ static void a_refused_commit_loses_nothing(void)
     hak_map.next_slot = 5 * PART_SLOTS;
     const size_t mapped = hak_fake.mapped_bytes;
     hak_fake_fail_in(2, 1); // the mapping itself is the first
-    UNIT_CHECK(hak_addresses_take(HAK_SUPER_BYTES) == NULL);
+    UNIT_CHECK(hak_addresses_take(HAK_SUPER_BYTES, NULL) == NULL);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     UNIT_EQUAL(slots_used(), 0);
     hak_map.next_slot = 5 * PART_SLOTS;
-    char *start = hak_addresses_take(HAK_SUPER_BYTES);
+    char *start = hak_addresses_take(HAK_SUPER_BYTES, NULL);
     UNIT_CHECK(start == window_at(5 * PART_SLOTS));
     hak_map_set_one(start, HAK_MAP_NOTHING);
     UNIT_CHECK(hak_addresses_give(start, HAK_SUPER_BYTES));
@@ -168,12 +168,12 @@ static void a_refused_commit_and_a_refused_unmap(void)
     hak_map.next_slot = 7 * PART_SLOTS;
     hak_fake_fail_in(2, 1);
     hak_fake.refuse_unmap = true;
-    UNIT_CHECK(hak_addresses_take(HAK_SUPER_BYTES) == NULL);
+    UNIT_CHECK(hak_addresses_take(HAK_SUPER_BYTES, NULL) == NULL);
     UNIT_EQUAL(slots_used(), 1);
     const size_t commits = hak_fake.commits;
     hak_fake_fail_in(1, 1);
-    UNIT_CHECK(hak_addresses_take(HAK_SUPER_BYTES) == NULL);
-    char *start = hak_addresses_take(HAK_SUPER_BYTES);
+    UNIT_CHECK(hak_addresses_take(HAK_SUPER_BYTES, NULL) == NULL);
+    char *start = hak_addresses_take(HAK_SUPER_BYTES, NULL);
     UNIT_CHECK(start == window_at(7 * PART_SLOTS));
     UNIT_EQUAL(hak_fake.commits, commits + 2);
     hak_map_set_one(start, HAK_MAP_NOTHING);
@@ -186,12 +186,12 @@ static void a_refused_commit_and_a_refused_unmap(void)
 static void the_end_of_the_window_is_not_crossed(void)
 {
     hak_map.next_slot = hak_map.super_mask;
-    char *last = hak_addresses_take(HAK_SUPER_BYTES);
+    char *last = hak_addresses_take(HAK_SUPER_BYTES, NULL);
     UNIT_CHECK(last == window_at(hak_map.super_mask));
     UNIT_CHECK(!hak_map_resize(last, HAK_SUPER_BYTES, SUPER(2)));
     UNIT_EQUAL(hak_map.next_slot, 0);
     hak_map.next_slot = hak_map.super_mask - 1;
-    char *first = hak_addresses_take(SUPER(3));
+    char *first = hak_addresses_take(SUPER(3), NULL);
     UNIT_CHECK(first == window_at(1));
     UNIT_CHECK(hak_addresses_give(first, SUPER(3)));
     UNIT_CHECK(hak_addresses_give(last, HAK_SUPER_BYTES));
@@ -203,7 +203,7 @@ static void others_mappings_in_the_window_are_stepped_over(void)
     void *other =
         mmap(window_at(100), SUPER(2), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     UNIT_CHECK(other == window_at(100));
-    char *start = hak_addresses_take(HAK_SUPER_BYTES);
+    char *start = hak_addresses_take(HAK_SUPER_BYTES, NULL);
     UNIT_CHECK(start == window_at(102));
     UNIT_EQUAL(slots_used(), 1);
     UNIT_CHECK(hak_addresses_give(start, HAK_SUPER_BYTES));
@@ -215,7 +215,7 @@ static void mappings_outside_the_window_work(void)
 {
     const size_t mapped = hak_fake.mapped_bytes;
     hak_fake.refuse_hints = true;
-    char *start = hak_addresses_take(SUPER(3) + hak_os_page_bytes());
+    char *start = hak_addresses_take(SUPER(3) + hak_os_page_bytes(), NULL);
     UNIT_CHECK(start != NULL && UNIT_IS_ALIGNED(start, HAK_SUPER_BYTES));
     UNIT_CHECK(hak_map_slot(start) == UINT64_MAX);
     UNIT_EQUAL(slots_used(), 1);
@@ -244,7 +244,7 @@ static void large_mappings_have_room_outside_the_window(void)
     const uint64_t before = slots_used();
     uint64_t inside = 0;
     for (unsigned i = 0; i < COUNT; i++) {
-        starts[i] = hak_addresses_take(SUPER(EACH));
+        starts[i] = hak_addresses_take(SUPER(EACH), NULL);
         UNIT_CHECK(starts[i] != NULL);
         inside += hak_map_slot(starts[i]) != UINT64_MAX;
     }
@@ -255,7 +255,7 @@ static void large_mappings_have_room_outside_the_window(void)
         UNIT_CHECK(hak_addresses_give(starts[i], SUPER(EACH)));
     }
     for (unsigned i = 0; i < inside; i += 2) {
-        starts[i] = hak_addresses_take(SUPER(5 * EACH));
+        starts[i] = hak_addresses_take(SUPER(5 * EACH), NULL);
         UNIT_CHECK(starts[i] != NULL && hak_map_slot(starts[i]) == UINT64_MAX);
     }
     for (unsigned i = 0; i < inside; i += 2) {
@@ -270,7 +270,7 @@ static void large_mappings_have_room_outside_the_window(void)
 
 static void what_is_published_is_known_in_all_its_slots(void)
 {
-    char *start = hak_addresses_take(SUPER(3) + hak_os_page_bytes());
+    char *start = hak_addresses_take(SUPER(3) + hak_os_page_bytes(), NULL);
     hak_map_publish(start, SUPER(3) + hak_os_page_bytes(), somebody);
     UNIT_CHECK(hak_map_super(start) == somebody && hak_map_super(start + SUPER(3)) == somebody);
     UNIT_CHECK(hak_map_super(start + SUPER(4)) == NULL && hak_map_super(start - 1) == NULL);

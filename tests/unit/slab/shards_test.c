@@ -23,6 +23,42 @@ static void shards_help_each_other(void)
     give_all();
 }
 
+static struct hak_run *grown_meanwhile;
+static bool is_refused_then;
+
+static void another_grows(void *place)
+{
+    (void)place;
+    UNIT_EQUAL(hak_arena.lock.word, HAK_LOCK_FREE);
+    hak_fake.on_map = NULL;
+    grown_meanwhile = hak_runs_take(2, HAK_SUPER_BYTES, 1, HAK_RUN_LARGE, false);
+    hak_fake.refuse_asks = is_refused_then;
+}
+
+// While the kernel maps for one shard, another grows beside it; the next place is behind both, also if the first is refused.
+static void shards_grow_beside_each_other(void)
+{
+    hak_superslabs_trim();
+    for (unsigned i = 0; i < 2; i++) {
+        is_refused_then = i == 1;
+        const uint64_t next = hak_map.next_slot;
+        hak_fake.on_map = another_grows;
+        struct hak_run *first = hak_runs_take(1, HAK_SUPER_BYTES, 1, HAK_RUN_LARGE, false);
+        hak_fake.refuse_asks = false;
+        UNIT_EQUAL(first != NULL, !is_refused_then);
+        UNIT_EQUAL(hak_map_slot(first != NULL ? first->base : NULL),
+                   first != NULL ? next : UINT64_MAX);
+        UNIT_EQUAL(hak_map_slot(grown_meanwhile->base), next + 1);
+        UNIT_EQUAL(hak_map.next_slot, next + 2);
+        UNIT_EQUAL(hak_map_find_slot(next), first != NULL ? next + 2 : next);
+        if (first != NULL) {
+            hak_runs_give(first);
+        }
+        hak_runs_give(grown_meanwhile);
+        hak_superslabs_trim();
+    }
+}
+
 // What is known of a shard takes few addresses, which a limit of them counts.
 static void a_shard_takes_few_addresses(void)
 {
@@ -127,5 +163,6 @@ int main(void)
     hak_arena_tell(true);
     a_limit_is_a_limit_for_all_shards();
     sums_may_be_late();
+    shards_grow_beside_each_other();
     return 0;
 }

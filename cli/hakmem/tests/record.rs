@@ -216,3 +216,21 @@ fn a_comparison_can_be_a_page_at_once() {
     let page = std::fs::read_to_string(workshop.path("page.html")).unwrap();
     assert!(page.contains(r#""kind":"comparison""#));
 }
+
+/// A realloc to 0 that gives a block, as mimalloc's does, and one that frees, as others' do.
+#[test]
+fn a_realloc_to_nothing_is_replayed_whatever_it_gives() {
+    let workshop = Workshop::open();
+    let mine = workshop.allocator("libmine.so", &[]);
+    let source = "#include <stdlib.h>\nint main(void)\n{\n    for (int i = 0; i < 1000; i++) {\n\
+        void *volatile block = realloc(malloc(100), 0);\n        if (block == NULL) {\n            return 1;\n\
+        }\n        block = realloc(block, 50);\n        block = realloc(block, 0);\n        free(block);\n    }\n    return 0;\n}\n";
+    let program = workshop.compile("shrinks", source, &[]);
+    let mut command = workshop.command(&["record", "--", text(&program)]);
+    command.env("LD_PRELOAD", &mine);
+    support::answer(command).ended_with(0);
+    let replay = ["replay", "trace.hkt", "-n", "1", "-a", "hakmem,glibc"];
+    let said = workshop.hakmem(&replay);
+    said.ended_with(0);
+    assert_eq!(said.errors, "");
+}

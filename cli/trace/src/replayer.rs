@@ -407,7 +407,10 @@ fn call(operation: Operation, slot: &Slot, touch: Touch, watch: &mut impl Watch)
         }
     };
     if block.is_null() {
-        // A realloc that fails leaves the block; other calls leave nothing.
+        // A realloc that fails leaves the block, but one to nothing has freed it; other calls leave nothing.
+        if size == 0 {
+            slot.block.store(0, Ordering::Relaxed);
+        }
         return size == 0;
     }
     write_to(block.cast(), touched, size, touch);

@@ -234,3 +234,24 @@ fn a_realloc_to_nothing_is_replayed_whatever_it_gives() {
     said.ended_with(0);
     assert_eq!(said.errors, "");
 }
+
+/// Names are bytes, and JSON has only text.
+#[test]
+fn a_trace_of_an_odd_name_is_shown_as_json() {
+    use std::os::unix::ffi::OsStrExt;
+    let workshop = Workshop::open();
+    let name = std::ffi::OsStr::from_bytes(b"odd\xff\n'\".hkt");
+    let mut command = workshop.command(&["record", "-o"]);
+    command.arg(name).args(["--", "ls"]);
+    support::answer(command).ended_with(0);
+    for question in ["info", "sizes", "lifetimes", "peak"] {
+        let mut command = workshop.command(&["trace", question, "--json"]);
+        command.arg(name);
+        let said = support::answer(command);
+        said.ended_with(0);
+        let value: serde_json::Value = serde_json::from_str(&said.output).unwrap();
+        if question == "info" {
+            assert_eq!(value["trace"], "odd\\xff\\n'\".hkt");
+        }
+    }
+}

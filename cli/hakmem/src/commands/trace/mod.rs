@@ -158,7 +158,7 @@ fn info(source: &Source) -> Result<()> {
         .collect::<Result<_>>()?;
     if source.json {
         return print_json(&json!({
-            "trace": reader.path(), "bytes": reader.bytes, "events": reader.events(),
+            "trace": reader.path().shown(), "bytes": reader.bytes, "events": reader.events(),
             "warning": reader.warning, "beginning": reader.beginning, "ending": reader.ending,
             "processes": analyses,
         }));

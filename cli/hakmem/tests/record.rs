@@ -255,3 +255,20 @@ fn a_trace_of_an_odd_name_is_shown_as_json() {
         }
     }
 }
+
+#[test]
+fn of_processes_that_are_alike_the_first_are_listed() {
+    let workshop = Workshop::open();
+    let source = "#include <stdlib.h>\n#include <sys/wait.h>\n#include <unistd.h>\nint main(void)\n{\n\
+        for (int i = 0; i < 40; i++) {\n        if (fork() == 0) {\n            void *volatile block = malloc(100);\n\
+        _exit(0);\n        }\n        wait(NULL);\n    }\n    return 0;\n}\n";
+    let program = workshop.compile("parent", source, &[]);
+    workshop
+        .hakmem(&["record", "--", text(&program)])
+        .ended_with(0);
+    let said = workshop.hakmem(&["trace", "info", "trace.hkt"]);
+    said.ended_with(0)
+        .says("and 20 smaller processes with 20 calls");
+    let rows = said.output.lines().filter(|line| line.contains(" parent "));
+    assert_eq!(rows.count(), 20, "{}", said.output);
+}

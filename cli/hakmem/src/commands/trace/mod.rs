@@ -175,11 +175,10 @@ fn info(source: &Source) -> Result<()> {
 
 /// Those that called most, in the order in which they started.
 fn print_processes(analyses: &[Analysis]) {
-    let mut calls: Vec<u64> = analyses.iter().map(|one| one.calls.all()).collect();
-    calls.sort_unstable_by_key(|&calls| Reverse(calls));
-    let least = calls.get(PROCESSES_MAX - 1).copied().unwrap_or(0);
-    let (shown, others): (Vec<&Analysis>, Vec<&Analysis>) =
-        analyses.iter().partition(|one| one.calls.all() >= least);
+    let mut shown: Vec<&Analysis> = analyses.iter().collect();
+    shown.sort_by_key(|one| Reverse(one.calls.all()));
+    let others = shown.split_off(shown.len().min(PROCESSES_MAX));
+    shown.sort_by_key(|one| one.process);
     let mut processes = table(
         "process and program",
         &[

@@ -272,3 +272,43 @@ fn of_processes_that_are_alike_the_first_are_listed() {
     let rows = said.output.lines().filter(|line| line.contains(" parent "));
     assert_eq!(rows.count(), 20, "{}", said.output);
 }
+
+/// Its trace has more than 1 MiB.
+const MANY: &str = r#"
+#include <stdlib.h>
+int main(void)
+{
+    void *blocks[1000] = {0};
+    unsigned number = 1;
+    for (int i = 0; i < 400000; i++) {
+        number = number * 1103515245 + 12345;
+        void **block = &blocks[(number >> 16) % 1000];
+        free(*block);
+        *block = malloc(16 + (number >> 8) % 3000);
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn a_trace_that_ends_before_the_program_is_called_so_by_all_that_read_one() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("many", MANY, &[]);
+    let record = ["record", "--limit", "1M", "--", text(&program)];
+    workshop.hakmem(&record).ended_with(0);
+    workshop.write("budget.toml", "[total]\nallocations = '<= 400000'\n");
+    for arguments in [
+        &["trace", "info", "trace.hkt"][..],
+        &["trace", "sizes", "trace.hkt"],
+        &["trace", "lifetimes", "trace.hkt"],
+        &["trace", "peak", "trace.hkt"],
+        &["replay", "trace.hkt", "-n", "1", "-a", "glibc"],
+        &["report", "trace.hkt", "--html", "page.html"],
+        &["check", "--budget", "budget.toml", "--trace", "trace.hkt"],
+    ] {
+        let said = workshop.hakmem(arguments);
+        said.ended_with(0);
+        let line = "hakmem: warning: trace.hkt ends at --limit, before the program did";
+        assert!(said.errors.contains(line), "{arguments:?}: {}", said.errors);
+    }
+}

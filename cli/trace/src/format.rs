@@ -250,6 +250,18 @@ pub enum Reason {
     Unknown,
 }
 
+impl Reason {
+    /// What is so of a trace that has not all that the program did.
+    pub fn early(self) -> Option<&'static str> {
+        match self {
+            Reason::Limit => Some("ends at --limit, before the program did"),
+            Reason::DiskFull => Some("ends where the disk was full, before the program did"),
+            Reason::Stopped => Some("was stopped before the program had ended"),
+            Reason::Ended | Reason::Unknown => None,
+        }
+    }
+}
+
 /// A process of which nothing is known but that it ran.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

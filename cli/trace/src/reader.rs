@@ -92,13 +92,19 @@ impl Reader {
             matches!(index, Ok(Found::Record { next, .. }) if next + format::TRAILER_BYTES == bytes)
         };
         let index = reader.index_offset().filter(|offset| is_last(*offset));
+        let mut doubts = Vec::new();
         let is_whole = match index {
             Some(offset) if is_head_whole => reader.read_index(offset).is_ok(),
             _ => false,
         };
         if !is_whole {
             reader.forget();
-            reader.scan(is_head_whole)?;
+            doubts = reader.scan(is_head_whole)?;
+        }
+        doubts.extend(reader.ended_early());
+        if !doubts.is_empty() {
+            let path = reader.path.shown();
+            reader.warning = Some(format!("{path} {}", doubts.join("; it ")));
         }
         Ok(reader)
     }
@@ -313,8 +319,8 @@ impl Reader {
         Some(others)
     }
 
-    /// Without an index, or with damage: all records that there are, also behind what cannot be read.
-    fn scan(&mut self, is_head_whole: bool) -> Result<()> {
+    /// Without an index, or with damage: all records that there are, also behind what cannot be read. And what is wrong.
+    fn scan(&mut self, is_head_whole: bool) -> Result<Vec<String>> {
         let mut offset = FILE_HEAD_BYTES;
         let mut damage = Damage {
             places: u64::from(!is_head_whole),
@@ -364,8 +370,7 @@ impl Reader {
             offset = next;
         }
         self.fill_in();
-        self.warn(offset, &damage);
-        Ok(())
+        Ok(self.doubts(offset, &damage))
     }
 
     /// Where the next record begins that is whole.
@@ -412,8 +417,9 @@ impl Reader {
         }
     }
 
-    fn warn(&mut self, offset: u64, damage: &Damage) {
-        let (path, events) = (self.path.shown(), self.events());
+    /// What of the file itself is wrong.
+    fn doubts(&self, offset: u64, damage: &Damage) -> Vec<String> {
+        let events = self.events();
         let mut parts = Vec::new();
         if damage.places > 0 {
             let places = if damage.places == 1 {
@@ -447,9 +453,22 @@ impl Reader {
                 self.bytes
             ));
         }
-        if !parts.is_empty() {
-            self.warning = Some(format!("{path} {}", parts.join("; it ")));
-        }
+        parts
+    }
+
+    /// Why not all that the program did is there, though all of the file is.
+    fn ended_early(&self) -> Vec<String> {
+        let Some(ending) = &self.ending else {
+            return Vec::new();
+        };
+        let missed = match ending.events_missed {
+            0 => None,
+            missed => Some(format!(
+                "lacks {missed} events of threads that found no room"
+            )),
+        };
+        let early = ending.reason.early().map(String::from);
+        early.into_iter().chain(missed).collect()
     }
 
     /// Since the beginning of the recording.

@@ -262,10 +262,10 @@ fn print_head(reader: &Reader) {
         Reason::Ended if missing > 0 => "not whole: see what is missing".to_string(),
         Reason::Ended if ending.may_lack_processes => "whole, as far as was seen".to_string(),
         Reason::Ended => "whole".to_string(),
-        Reason::Limit => "ends at --limit, before the program did".to_string(),
-        Reason::DiskFull => "ends where the disk was full, before the program did".to_string(),
-        Reason::Stopped => "was stopped before the program had ended".to_string(),
-        Reason::Unknown => "ended for a reason that this version does not know".to_string(),
+        other => other
+            .early()
+            .unwrap_or("ended for a reason that this version does not know")
+            .to_string(),
     };
     let code = ending
         .exit_code

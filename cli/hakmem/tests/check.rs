@@ -200,3 +200,36 @@ int main(int count, char **words)
         answer.ended_with(0).says("all 4 limits are kept");
     }
 }
+
+/// What a child that nothing can be preloaded into allocates is not known, and so no limit is kept.
+#[test]
+fn a_program_with_a_child_that_cannot_be_recorded_is_not_compared() {
+    let workshop = shop("[total]\nallocations = '<= 1000'\n");
+    let child = workshop.compile("child", PROGRAM, &["-static"]);
+    let source = format!(
+        "#include <stdlib.h>\nint main(void)\n{{\n    return system(\"{} 5000 >&2\");\n}}\n",
+        text(&child)
+    );
+    workshop.compile("program", &source, &[]);
+    let answer = check(&workshop, &[], &[]);
+    let why = format!(
+        "{}, is statically linked, so nothing can be preloaded: nothing is compared",
+        text(&child)
+    );
+    answer.ended_with(1).says(&why);
+    assert_eq!(answer.output, "");
+    // A trace has what it has, and that is said.
+    let program = workshop.path("program");
+    workshop
+        .hakmem(&["record", "--", text(&program)])
+        .ended_with(0);
+    let trace = ["check", "--budget", "budget.toml", "--trace", "trace.hkt"];
+    workshop
+        .hakmem(&trace)
+        .ended_with(0)
+        .says("hakmem: warning: trace.hkt lacks process ")
+        .says("is statically linked");
+    // Resident memory is measured of it as well.
+    workshop.write("budget.toml", "[total]\npeak_resident = '<= 1GiB'\n");
+    check(&workshop, &["--runs", "1"], &[]).ended_with(0);
+}

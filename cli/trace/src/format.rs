@@ -299,6 +299,17 @@ pub struct Ending {
     pub exit_code: Option<i32>,
 }
 
+impl Ending {
+    /// The processes that the recorder was not in: their calls are in no sum.
+    pub fn lacks(&self) -> Option<String> {
+        let more = match self.unseen.len() {
+            0 | 1 => String::new(),
+            all => format!("; and {} more", all - 1),
+        };
+        self.unseen.first().map(|one| format!("{one}{more}"))
+    }
+}
+
 /// Make every record's checksum right again, so that tests and the fuzzer reach what is behind it.
 pub fn mend_checksums(file: &mut [u8]) {
     let mut at = FILE_HEAD_BYTES as usize;

@@ -17,7 +17,7 @@ use hakmem_lab::places::Places;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use hakmem_lab::{failed, input, usage};
 use hakmem_trace::analysis::{analyse, processes_with_events};
-use hakmem_trace::format::Reason;
+use hakmem_trace::format::{Ending, Reason};
 use hakmem_trace::reader::Reader;
 use hakmem_trace::record::{self, Options};
 use hakmem_trace::symbols::Symbols;
@@ -49,6 +49,8 @@ A budget has lines as
 docs/budgets.md says what is measured, and what of it repeats. The exit code is 1 if a limit is not
 kept.";
 
+/// The measure that needs no recorder in the program.
+const RESIDENT: &str = "peak_resident";
 /// Frames of call stacks that are recorded, if a budget has call sites.
 const FRAMES: u32 = 32;
 
@@ -150,14 +152,18 @@ fn read(path: &Path) -> Result<String> {
 }
 
 fn measure(arguments: &Arguments, limits: &[Limit]) -> Result<Measurements> {
-    let wants_resident = limits.iter().any(|limit| limit.measure == "peak_resident");
+    let wants_resident = limits.iter().any(|limit| limit.measure == RESIDENT);
     if let Some(path) = &arguments.trace {
         if wants_resident {
             return Err(usage!(
                 "a trace does not know peak_resident: check the program itself"
             ));
         }
-        return of_trace(&open(path)?, limits);
+        let reader = open(path)?;
+        if let Some(lacks) = reader.ending.as_ref().and_then(Ending::lacks) {
+            eprintln!("hakmem: warning: {} lacks {lacks}", path.shown());
+        }
+        return of_trace(&reader, limits);
     }
     // Without a name: it ends with us, however we end.
     let file = tempfile::tempfile().map_err(|error| failed!("no temporary file: {error}"))?;
@@ -179,7 +185,7 @@ fn measure(arguments: &Arguments, limits: &[Limit]) -> Result<Measurements> {
         let (least, most) = (runs.iter().min(), runs.iter().max());
         let (least, most) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
         now.figures.insert(
-            "peak_resident".into(),
+            RESIDENT.into(),
             Measured {
                 value: most as f64,
                 spread: (most - least) as f64,
@@ -218,6 +224,10 @@ fn recorded(
         return Err(failed!(
             "the program was not recorded whole: nothing is compared"
         ));
+    }
+    let of_calls = limits.iter().any(|limit| limit.measure != RESIDENT);
+    if let Some(lacks) = ending.lacks().filter(|_| of_calls) {
+        return Err(failed!("not recorded: {lacks}: nothing is compared"));
     }
     match recorded.exit_code {
         0 => Ok(()),
@@ -383,10 +393,7 @@ fn text(now: &Measurements, verdicts: &[Verdict], form: Form) -> String {
         (all, 0) => format!("all {all} limits are kept"),
         (all, over) => format!("{over} of {all} limits are not kept"),
     });
-    if verdicts
-        .iter()
-        .any(|verdict| verdict.name == "peak_resident")
-    {
+    if verdicts.iter().any(|verdict| verdict.name == RESIDENT) {
         lines.push(
             "peak_resident is the highest of several runs, (−) how far the lowest was below: it does not repeat exactly"
                 .into(),

@@ -1,6 +1,6 @@
 //! Rows and columns, for a terminal of a given width or in Markdown.
 
-use super::text::{LINE_IN_A_PIPE, UNLIMITED, cut, in_locale, width_of, wrapped};
+use super::text::{LINE_IN_A_PIPE, UNLIMITED, cut, in_locale, in_markdown, width_of, wrapped};
 
 /// Where the text goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -342,25 +342,26 @@ impl Table {
     }
 
     fn markdown(&self) -> String {
-        let line = |cells: Vec<&str>| format!("| {} |", cells.join(" | "));
+        let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+        let rule = |column: &Column| if column.is_number { "---:" } else { "---" };
         let mut lines = vec![
             line(
                 self.columns
                     .iter()
-                    .map(|column| column.title.as_str())
+                    .map(|column| in_markdown(&column.title))
                     .collect(),
             ),
             line(
                 self.columns
                     .iter()
-                    .map(|column| if column.is_number { "---:" } else { "---" })
+                    .map(|column| rule(column).into())
                     .collect(),
             ),
         ];
         lines.extend(
             self.rows
                 .iter()
-                .map(|row| line(row.iter().map(|cell| cell.text.as_str()).collect())),
+                .map(|row| line(row.iter().map(|cell| in_markdown(&cell.text)).collect())),
         );
         lines.join("\n")
     }
@@ -392,6 +393,15 @@ mod tests {
             Cell::new("8"),
         ]);
         table
+    }
+
+    #[test]
+    fn what_has_a_meaning_in_markdown_is_shown_as_it_is() {
+        let mut table = Table::default();
+        table.text_column("a|b", 0);
+        table.row(vec![Cell::new("<= 3 of f<int>|")]);
+        let text = table.render(Form::Markdown);
+        assert_eq!(text, "| a\\|b |\n| --- |\n| <= 3 of f\\<int>\\| |");
     }
 
     #[test]

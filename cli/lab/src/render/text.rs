@@ -74,6 +74,20 @@ pub fn in_ascii(text: &str) -> String {
     out
 }
 
+/// A cell of a table in Markdown: where it would end, or a tag begin, with a sign that it does not.
+pub fn in_markdown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let begins_tag = |next: &char| next.is_ascii_alphabetic() || "/!?".contains(*next);
+        if letter == '|' || letter == '<' && letters.peek().is_some_and(begins_tag) {
+            out.push('\\');
+        }
+        out.push(letter);
+    }
+    out
+}
+
 /// How many places of a screen it takes: colours take none, some characters two.
 pub fn width_of(text: &str) -> usize {
     let mut is_colour = false;

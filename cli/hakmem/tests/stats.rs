@@ -268,6 +268,37 @@ fn what_has_changed_is_told_by_the_size_of_blocks() {
     assert!(lines.iter().any(|line| line == &of_64), "{lines:?}");
 }
 
+/// A cache that only one of the two moments has must not shift the others, and what is gone is a change, too.
+#[test]
+fn what_has_changed_is_told_by_the_number_of_a_cache() {
+    let workshop = Workshop::open();
+    let cache = |number, slabs| format!(r#"{{"number": {number}, "slabs": {slabs}}}"#);
+    let moment = |caches: &[String]| {
+        format!(
+            r#"{{"mapped_bytes": 8, "caches": [{}]}}"#,
+            caches.join(", ")
+        )
+    };
+    let changed = |before: &[String], after: &[String]| {
+        workshop.write("before", &moment(before));
+        workshop.write("after", &moment(after));
+        let answer = workshop.hakmem(&["diff", "before", "after"]);
+        let lines = answer.ended_with(0).output.lines().skip(2);
+        lines
+            .map(|line| line.split_whitespace().collect::<Vec<&str>>().join(" "))
+            .collect::<Vec<String>>()
+    };
+    let (first, second) = (cache(7, 10), cache(9, 3));
+    assert_eq!(
+        changed(&[first.clone()], &[second.clone(), first.clone()]),
+        ["caches.9.slabs 0 3 +3"]
+    );
+    assert_eq!(
+        changed(&[second, first.clone()], &[first]),
+        ["caches.9.slabs 3 0 -3"]
+    );
+}
+
 /// Before WAITS: as many threads as a server has, with a block each.
 const THREADS: &str = r#"
 #include <pthread.h>

@@ -14,7 +14,7 @@ use hakmem_lab::render::{Cell, Form, Table};
 use hakmem_lab::{input, usage};
 use hakmem_trace::format::MAGIC;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -152,6 +152,8 @@ fn flatten(prefix: &str, value: &Value, found: &mut Vec<(String, f64)>) {
         }
     };
     match value {
+        // By this it has its name.
+        Value::Number(_) if prefix.ends_with(".number") => {}
         Value::Number(number) => found.push((prefix.into(), number.as_f64().unwrap_or(0.0))),
         Value::Object(fields) => {
             for (name, value) in fields {
@@ -160,8 +162,12 @@ fn flatten(prefix: &str, value: &Value, found: &mut Vec<(String, f64)>) {
         }
         Value::Array(items) => {
             for (index, value) in items.iter().enumerate() {
-                let class = value.get("bytes").and_then(Value::as_u64);
-                let name = class.map_or(index.to_string(), |bytes| format!("{bytes} B"));
+                let known = |key: &str| value.get(key).and_then(Value::as_u64);
+                let name = match (known("bytes"), known("number")) {
+                    (Some(bytes), _) => format!("{bytes} B"),
+                    (None, Some(number)) => number.to_string(),
+                    (None, None) => index.to_string(),
+                };
                 flatten(&below(&name), value, found);
             }
         }
@@ -173,7 +179,11 @@ fn figures(before: &Value, after: &Value, form: Form) -> String {
     let (mut old, mut new) = (Vec::new(), Vec::new());
     flatten("", before, &mut old);
     flatten("", after, &mut new);
+    let is_new: HashSet<&String> = new.iter().map(|(name, _)| name).collect();
+    let gone = old.iter().filter(|(name, _)| !is_new.contains(name));
+    let gone: Vec<(String, f64)> = gone.map(|(name, _)| (name.clone(), 0.0)).collect();
     let old: HashMap<String, f64> = old.into_iter().collect();
+    new.extend(gone);
     let mut table = Table::default();
     table.text_column("figure", 0);
     table.number_column("before", 1);

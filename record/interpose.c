@@ -27,7 +27,11 @@ static unsigned log2_of(size_t alignment)
 HAK_EXPORT void *malloc(size_t bytes)
 {
     if (HAK_UNLIKELY(!hak_recorder_enter())) {
-        return hak_next.malloc != NULL ? hak_next.malloc(bytes) : hak_early_alloc(bytes);
+        void *inner = hak_next.malloc != NULL ? hak_next.malloc(bytes) : hak_early_alloc(bytes);
+        if (HAK_UNLIKELY(inner == NULL)) {
+            hak_record_refused(EVENT_MALLOC, bytes, 0);
+        }
+        return inner;
     }
     void *block = hak_next.malloc(bytes);
     hak_record(EVENT_MALLOC, block, bytes);
@@ -103,7 +107,11 @@ HAK_EXPORT void *reallocarray(void *block, size_t count, size_t bytes)
 HAK_EXPORT int posix_memalign(void **block, size_t alignment, size_t bytes)
 {
     if (HAK_UNLIKELY(!hak_recorder_enter())) {
-        return hak_next.posix_memalign(block, alignment, bytes);
+        const int inner = hak_next.posix_memalign(block, alignment, bytes);
+        if (inner != 0) {
+            hak_record_refused(EVENT_ALIGNED, bytes, log2_of(alignment));
+        }
+        return inner;
     }
     const int error = hak_next.posix_memalign(block, alignment, bytes);
     hak_record_long(EVENT_ALIGNED, error == 0 ? *block : NULL, bytes, log2_of(alignment));
@@ -114,7 +122,11 @@ HAK_EXPORT int posix_memalign(void **block, size_t alignment, size_t bytes)
 HAK_EXPORT void *aligned_alloc(size_t alignment, size_t bytes)
 {
     if (HAK_UNLIKELY(!hak_recorder_enter())) {
-        return hak_next.aligned_alloc(alignment, bytes);
+        void *inner = hak_next.aligned_alloc(alignment, bytes);
+        if (inner == NULL) {
+            hak_record_refused(EVENT_ALIGNED, bytes, log2_of(alignment));
+        }
+        return inner;
     }
     void *block = hak_next.aligned_alloc(alignment, bytes);
     hak_record_long(EVENT_ALIGNED, block, bytes, log2_of(alignment));

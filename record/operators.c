@@ -3,7 +3,8 @@
 // The C++ runtime's operators call malloc, which is recorded there and then. Many allocators define
 // operators of their own that do not; so these stand in front of both, and the call is recorded
 // once. An operator may throw bad_alloc through the frames here: they are compiled with
-// -fexceptions, and leaving is a cleanup.
+// -fexceptions, and leaving is a cleanup. By then it is over for the recorder: what malloc refuses the
+// runtime's operator is recorded there (hak_record_refused), and the exception is a block, too.
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -20,6 +21,37 @@ static void leave(const bool *has_entered)
 // Enter, and leave again however the scope ends.
 #define SCOPE_ENTER() bool has_entered __attribute__((cleanup(leave))) = hak_recorder_enter()
 
+static bool is_in_new(bool has_entered)
+{
+    return has_entered && hak_recorder.state == RECORDER_IN_NEW;
+}
+
+static void leave_new(const bool *has_entered)
+{
+    if (is_in_new(*has_entered)) {
+        hak_recorder_leave();
+    }
+}
+
+static bool enter_new(void)
+{
+    const bool has_entered = hak_recorder_enter();
+    if (has_entered) {
+        hak_recorder.state = RECORDER_IN_NEW;
+    }
+    return has_entered;
+}
+
+void hak_record_refused(enum event_kind kind, size_t bytes, unsigned alignment_log2)
+{
+    struct recorder *self = &hak_recorder;
+    if (self->state == RECORDER_IN_NEW) {
+        self->state = RECORDER_BUSY;
+        hak_record_long(kind, NULL, bytes, alignment_log2);
+        hak_recorder_leave();
+    }
+}
+
 // Look the runtime's function up the first time; NULL when the program has no C++ runtime.
 static void *find_once(_Atomic(uintptr_t) *found, const char *name)
 {
@@ -33,11 +65,16 @@ static void *find_once(_Atomic(uintptr_t) *found, const char *name)
 
 static void note_alloc(bool has_entered, const void *block, size_t bytes, size_t alignment)
 {
-    if (has_entered && alignment != 0) {
+    if (!is_in_new(has_entered)) {
+        return;
+    }
+    hak_recorder.state = RECORDER_BUSY;
+    if (alignment != 0) {
         hak_record_long(EVENT_ALIGNED, block, bytes, (unsigned)__builtin_ctzll(alignment));
-    } else if (has_entered) {
+    } else {
         hak_record(EVENT_MALLOC, block, bytes);
     }
+    hak_recorder_leave();
 }
 
 static void *alloc_without_runtime(size_t bytes, size_t alignment)
@@ -51,7 +88,7 @@ static void *alloc_without_runtime(size_t bytes, size_t alignment)
     HAK_EXPORT void *name parameters                                                           \
     {                                                                                          \
         static _Atomic(uintptr_t) found;                                                       \
-        SCOPE_ENTER();                                                                         \
+        const bool has_entered __attribute__((cleanup(leave_new))) = enter_new();              \
         void *(*next)parameters;                                                               \
         *(void **)(&next) = find_once(&found, #name);                                          \
         void *block = next != NULL ? next arguments : alloc_without_runtime(bytes, alignment); \

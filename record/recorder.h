@@ -36,8 +36,9 @@ struct recorder {
 enum recorder_state {
     RECORDER_NEW,
     RECORDER_IDLE,
-    RECORDER_BUSY, // in a call of malloc's family: what that calls in turn is not recorded
-    RECORDER_OFF,  // there is no channel
+    RECORDER_BUSY,   // in a call of malloc's family: what that calls in turn is not recorded
+    RECORDER_IN_NEW, // in an operator new: likewise, until what it asks for is refused
+    RECORDER_OFF,    // there is no channel
 };
 
 // The lowest bit of a process's standing; its number is above.
@@ -100,6 +101,10 @@ HAK_INLINE bool hak_record_short(enum event_kind kind, const void *block, size_t
     hak_store_release(&self->ring->head, head + 1); // pairs with: the collector's take
     return true;
 }
+
+// A call that is part of another one got nothing. Of an operator new that is the end: the handler, another try and the
+// exception are calls of the program's.
+HAK_INTERNAL void hak_record_refused(enum event_kind kind, size_t bytes, unsigned alignment_log2);
 
 HAK_INLINE void hak_record(enum event_kind kind, const void *block, size_t bytes)
 {

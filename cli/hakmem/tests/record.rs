@@ -312,3 +312,36 @@ fn a_trace_that_ends_before_the_program_is_called_so_by_all_that_read_one() {
         assert!(said.errors.contains(line), "{arguments:?}: {}", said.errors);
     }
 }
+
+/// Which throws, and an exception is a block, too.
+#[test]
+fn a_new_that_fails_is_one_call() {
+    let workshop = Workshop::open();
+    let source = "#include <cstdlib>\n#include <new>\nstatic void room() { std::set_new_handler(nullptr); }\nint main()\n{\n\
+        volatile std::size_t most = std::size_t(1) << 62;\n    for (int i = 0; i < 9; i++) {\n        try {\n\
+        ::operator delete(::operator new(most));\n        } catch (const std::bad_alloc &) {\n        }\n\
+        try {\n            ::operator delete(::operator new(most, std::align_val_t(64)), std::align_val_t(64));\n\
+        } catch (const std::bad_alloc &) {\n        }\n        ::operator delete(::operator new(most, std::nothrow));\n\
+        std::set_new_handler(room);\n        ::operator delete(::operator new(most, std::nothrow));\n\
+        ::operator delete(::operator new(1000 + i));\n    }\n}\n";
+    let file = workshop.write("throws.cpp", source);
+    let made = std::process::Command::new("c++")
+        .args(["-std=c++17", "-O1", "-w", "-o"])
+        .args([&workshop.path("throws"), &file])
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let program = workshop.path("throws");
+    workshop
+        .hakmem(&["record", "--", text(&program)])
+        .ended_with(0);
+    let said = workshop.hakmem(&["trace", "info", "trace.hkt", "--json"]);
+    let value: serde_json::Value = serde_json::from_str(&said.output).unwrap();
+    let process = &value["processes"][0];
+    let calls = &process["calls"];
+    assert_eq!(calls["foreign_free"], 0, "{calls}");
+    assert_eq!(calls["implied_free"], 0, "{calls}");
+    assert_eq!(calls["failed"], 9 * 5, "{calls}");
+    // And at its beginning the library of C++ takes a block that it keeps.
+    assert_eq!(process["live_blocks_end"], 1, "{process}");
+}

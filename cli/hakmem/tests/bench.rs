@@ -183,6 +183,29 @@ fn the_check_says_what_has_become_worse() {
 }
 
 #[test]
+fn the_check_says_what_it_has_nothing_to_compare_with() {
+    let workshop = Workshop::open();
+    let run = |extra: &[&str]| {
+        let small = [&SMALL[..5], &["-n", "1", "-a", "hakmem"]].concat();
+        bench(&workshop, &[&small[..], extra].concat())
+    };
+    run(&["--export", "before.json"]).ended_with(0);
+    let mut before = document(&workshop, "before.json");
+    before["variants"]
+        .as_object_mut()
+        .unwrap()
+        .remove("simple")
+        .unwrap();
+    let samples = before["samples"].as_array_mut().unwrap();
+    samples.retain(|sample| sample["variant"] != "simple");
+    before["started"] = "2020-01-01T00:00:00Z".into();
+    workshop.write("before.json", &before.to_string());
+    run(&["--export", "after.json", "--check"])
+        .says("1 workload is not in it: simple")
+        .says("glibc was not measured both times: times are compared as they are");
+}
+
+#[test]
 fn the_plan_can_be_seen_without_running_it() {
     let workshop = Workshop::open();
     let answer = bench(&workshop, &["--list", "-w", "larson*", "-a", "glibc"]);

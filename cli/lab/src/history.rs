@@ -2,7 +2,7 @@
 //!
 //! Times of different days are not compared as they are: the machine may have another load or clock.
 //! Compared is how hakmem stands to glibc, which has not changed, then and now. Memory needs no such
-//! detour.
+//! detour. Without glibc, then or now, times are compared as they are, and that is said.
 
 use crate::allocator::{BASELINE, is_ours};
 use crate::document::Document;
@@ -53,7 +53,7 @@ impl Change {
     }
 }
 
-/// The newest result in the same folder that has the same workloads in the same size, and this label, if it is not empty.
+/// The newest result in the same folder that has one of the workloads in the same size, and this label, if it is not empty.
 pub fn last(document: &Document, path: &Path, label: &str) -> Result<Past> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -200,7 +200,26 @@ fn product(pairs: &[(&[f64], &[f64])], estimate: Estimate, seed: &str) -> Option
     })
 }
 
-pub fn text(changes: &[Change], against: &str) -> String {
+/// What of this result the earlier one has nothing for, a line each.
+pub fn gaps(past: &Document, now: &Document) -> Vec<String> {
+    let names = now.variants.keys().map(String::as_str);
+    let missing: Vec<&str> = names.filter(|name| !is_same(past, now, name)).collect();
+    let mut lines = Vec::new();
+    if !missing.is_empty() {
+        let are = if missing.len() == 1 { " is" } else { "s are" };
+        let (count, names) = (missing.len(), missing.join(", "));
+        lines.push(format!("{count} workload{are} not in it: {names}"));
+    }
+    let has_baseline = |document: &Document| document.allocators.contains_key(BASELINE);
+    if !has_baseline(past) || !has_baseline(now) {
+        lines.push(format!(
+            "{BASELINE} was not measured both times: times are compared as they are"
+        ));
+    }
+    lines
+}
+
+pub fn text(changes: &[Change], gaps: &[String], against: &str) -> String {
     let mut text = format!("Against {against}\n");
     let mut unsure = 0;
     for one in changes {
@@ -241,6 +260,9 @@ pub fn text(changes: &[Change], against: &str) -> String {
             "  {unsure} with fewer than {} runs, then or now: nothing is said",
             summary::RUNS_MIN
         );
+    }
+    for gap in gaps {
+        let _ = writeln!(text, "  {gap}");
     }
     text
 }
@@ -286,7 +308,7 @@ mod tests {
         let worse: Vec<&Change> = changes.iter().filter(|one| one.is_worse()).collect();
         assert_eq!(worse.len(), 1);
         assert!((worse[0].ratio.unwrap().value - 2.0).abs() < 1e-9);
-        assert!(text(&changes, "before").contains("worse   work: time of hakmem × 2.000"));
+        assert!(text(&changes, &[], "before").contains("worse   work: time of hakmem × 2.000"));
     }
 
     #[test]

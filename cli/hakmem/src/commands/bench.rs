@@ -273,7 +273,8 @@ fn measure(
     let mut is_good = has_what_counts(&document);
     if let Some(before) = before {
         let changes = history::compare(&before.document, &document);
-        let text = history::text(&changes, &places.relative(&before.path.shown()));
+        let gaps = history::gaps(&before.document, &document);
+        let text = history::text(&changes, &gaps, &places.relative(&before.path.shown()));
         show(&format!("\n{text}"));
         is_good &= !changes.iter().any(history::Change::is_worse);
     }

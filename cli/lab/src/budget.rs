@@ -64,6 +64,8 @@ impl Limit {
     fn is_kept(&self, value: f64, baseline: Option<f64>) -> bool {
         let most = match (self.bound, baseline) {
             (Bound::Absolute(most), _) => most,
+            // As much as before is within any growth that is allowed, also of nothing.
+            (Bound::Percent(part), Some(was)) if part > 0.0 && value <= was => return true,
             (Bound::Percent(part), Some(was)) => was * (1.0 + part / 100.0),
             (Bound::More(more), Some(was)) => was + more,
             (_, None) => return false,
@@ -326,6 +328,10 @@ mod tests {
             ("<= +1KiB", 2025.0, Some(1000.0), false),
             ("<= -100", 901.0, Some(1000.0), false),
             ("< +2 %", 0.0, None, false),
+            ("< +2 %", 0.0, Some(0.0), true),
+            ("< +2 %", 1.0, Some(0.0), false),
+            ("< +0 %", 1000.0, Some(1000.0), false),
+            ("< -2 %", 0.0, Some(0.0), false),
         ] {
             assert_eq!(limit(text).is_kept(value, was), is_kept, "{text} {value}");
         }

@@ -233,3 +233,19 @@ fn a_program_with_a_child_that_cannot_be_recorded_is_not_compared() {
     workshop.write("budget.toml", "[total]\npeak_resident = '<= 1GiB'\n");
     check(&workshop, &["--runs", "1"], &[]).ended_with(0);
 }
+
+/// A function of another name now, or a program without names, is no reason to be content.
+#[test]
+fn a_call_site_that_is_not_found_is_named() {
+    let workshop = shop("[site.'parse_*']\nallocated = '<= 1'\n[site.gone]\nallocated = '<= 1'\n");
+    let warning = |site: &str| format!("hakmem: warning: nothing was allocated in {site}: ");
+    let named = check(&workshop, &[], &["100"]);
+    named
+        .ended_with(1)
+        .says("1 of 2 limits are not kept")
+        .says(&warning("gone"));
+    assert!(!named.errors.contains("in parse_"), "{}", named.errors);
+    workshop.compile("program", PROGRAM, &["-s"]);
+    let stripped = check(&workshop, &[], &["100"]);
+    stripped.says(&warning("parse_*")).says(&warning("gone"));
+}

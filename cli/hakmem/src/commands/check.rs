@@ -120,6 +120,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         output::planned(arguments.junit.as_ref())?,
     ];
     let now = measure(arguments, &limits)?;
+    warn_of_sites(&limits, &now);
     // What is only written down has nothing to be compared with yet.
     let compared = |limit: &&Limit| baseline.is_some() || !limit.needs_baseline();
     let verdicts = limits.iter().filter(compared);
@@ -323,6 +324,22 @@ fn of_trace(reader: &Reader, limits: &[Limit]) -> Result<Measurements> {
         }
     }
     Ok(now)
+}
+
+/// A limit of a call site that is not found would be kept for ever.
+fn warn_of_sites(limits: &[Limit], now: &Measurements) {
+    let sites: BTreeSet<&str> = limits
+        .iter()
+        .filter_map(|one| one.site.as_deref())
+        .collect();
+    for site in sites {
+        let blocks = now.figures.get(&format!("allocations of {site}"));
+        if blocks.is_none_or(|blocks| blocks.value == 0.0) {
+            eprintln!(
+                "hakmem: warning: nothing was allocated in {site}: is that its name still, and has the program symbols?"
+            );
+        }
+    }
 }
 
 /// "parse_*" is "parse_line (parse.c:12)", and so is "parse.c" or "parse_line".

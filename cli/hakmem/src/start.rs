@@ -9,6 +9,8 @@ use hakmem_lab::launch::Request;
 use hakmem_lab::places::Places;
 use hakmem_lab::process::Blind;
 use hakmem_lab::{failed, probe, trust};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::{Whence, lseek};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -107,6 +109,39 @@ pub fn request(
         reads_heaps,
         control_group: None,
     })
+}
+
+/// Our standard input, which each of several runs of a program reads from where it was.
+pub struct Input {
+    /// None: it cannot be read again.
+    start: Option<i64>,
+    was_at_end: bool,
+}
+
+impl Input {
+    pub fn note() -> Input {
+        Input {
+            start: lseek(std::io::stdin(), 0, Whence::SeekCur).ok(),
+            was_at_end: Input::is_at_end(),
+        }
+    }
+
+    /// Of a pipe: all that was written was read, and nobody has it open to write more.
+    fn is_at_end() -> bool {
+        let input = std::io::stdin();
+        let mut looked_at = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
+        let is_ready = poll(&mut looked_at, PollTimeout::ZERO).is_ok_and(|count| count > 0);
+        let found = looked_at[0].revents().unwrap_or(PollFlags::empty());
+        is_ready && found.contains(PollFlags::POLLHUP) && !found.contains(PollFlags::POLLIN)
+    }
+
+    /// False: a run has read it, and the next one would not.
+    pub fn again(&self) -> bool {
+        match self.start {
+            Some(start) => lseek(std::io::stdin(), start, Whence::SeekSet).is_ok(),
+            None => self.was_at_end || !Input::is_at_end(),
+        }
+    }
 }
 
 /// A small program under hakmem that waits to be looked into, and ends with this value.

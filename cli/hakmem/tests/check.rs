@@ -3,7 +3,7 @@
 mod support;
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use support::{Answer, Workshop, text};
 
 /// Allocates so many blocks of 1,000 bytes by one function and one large block by another, and says something.
@@ -248,4 +248,49 @@ fn a_call_site_that_is_not_found_is_named() {
     workshop.compile("program", PROGRAM, &["-s"]);
     let stripped = check(&workshop, &[], &["100"]);
     stripped.says(&warning("parse_*")).says(&warning("gone"));
+}
+
+/// Holds all that it reads.
+const READER: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    size_t held = 0;
+    char *text = malloc(1 << 16);
+    for (size_t count; (count = fread(text + held, 1, 1 << 16, stdin)) > 0;) {
+        held += count;
+        text = realloc(text, held + (1 << 16));
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn each_run_reads_standard_input_from_its_beginning() {
+    let workshop = shop("[total]\npeak_resident = '<= 20MiB'\n");
+    let program = workshop.compile("program", READER, &[]);
+    fs::write(workshop.path("input"), vec![b'x'; 30 << 20]).unwrap();
+    let words = ["check", "--budget", "budget.toml", "--", text(&program)];
+    let from = |input: Stdio| {
+        let mut command = workshop.command(&words);
+        command.stdin(input);
+        support::answer(command)
+    };
+    let file = || fs::File::open(workshop.path("input")).unwrap();
+    from(file().into())
+        .ended_with(1)
+        .says("1 of 1 limits are not kept");
+    let mut cat = Command::new("cat")
+        .stdin(file())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pipe = cat.stdout.take().unwrap();
+    from(pipe.into()).is_one_line(
+        1,
+        "the program has read standard input, a pipe, which no second run can read: give it a file",
+    );
+    cat.wait().unwrap();
+    from(Stdio::null()).ended_with(0);
 }

@@ -4,7 +4,7 @@ use crate::frames::fits_one;
 use crate::output::{self, print_json, show, terminal};
 use crate::profile::of_trace::has_no_stacks;
 use crate::say;
-use crate::start::{environment, prove, request};
+use crate::start::{Input, environment, prove, request};
 use crate::traces::open;
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
@@ -170,6 +170,7 @@ fn measure(arguments: &Arguments, limits: &[Limit]) -> Result<Measurements> {
     let file = tempfile::tempfile().map_err(|error| failed!("no temporary file: {error}"))?;
     let trace = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let executable = Executable::find(&arguments.command[0])?;
+    let input = Input::note();
     // Standard output is for the table.
     let own = dup(std::io::stdout()).map_err(|error| failed!("standard output: {error}"))?;
     let swapped = dup2_stdout(std::io::stderr());
@@ -181,7 +182,7 @@ fn measure(arguments: &Arguments, limits: &[Limit]) -> Result<Measurements> {
     let mut now = of_trace(&open(&trace)?, limits)?;
     if wants_resident {
         let runs: Vec<u64> = (0..arguments.runs)
-            .map(|_| resident(arguments, &executable))
+            .map(|_| resident(arguments, &executable, &input))
             .collect::<Result<_>>()?;
         let (least, most) = (runs.iter().min(), runs.iter().max());
         let (least, most) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
@@ -239,7 +240,12 @@ fn recorded(
 }
 
 /// The most bytes that one of the program's processes had resident.
-fn resident(arguments: &Arguments, executable: &Executable) -> Result<u64> {
+fn resident(arguments: &Arguments, executable: &Executable, input: &Input) -> Result<u64> {
+    if !input.again() {
+        return Err(failed!(
+            "the program has read standard input, a pipe, which no second run can read: give it a file"
+        ));
+    }
     let null = || {
         let file = File::options().read(true).write(true).open("/dev/null");
         file.map_err(|error| failed!("/dev/null: {error}"))

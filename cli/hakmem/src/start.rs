@@ -10,6 +10,7 @@ use hakmem_lab::places::Places;
 use hakmem_lab::process::Blind;
 use hakmem_lab::{failed, probe, trust};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::{SFlag, fstat};
 use nix::unistd::{Whence, lseek};
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -109,6 +110,13 @@ pub fn request(
         reads_heaps,
         control_group: None,
     })
+}
+
+/// What to say where runs read nothing and somebody has given a file to read.
+pub fn unread_input() -> Option<&'static str> {
+    let data = fstat(std::io::stdin()).ok()?;
+    let is_file = SFlag::from_bits_truncate(data.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
+    (is_file && data.st_size > 0).then_some("standard input is a file here, and no run reads it")
 }
 
 /// Our standard input, which each of several runs of a program reads from where it was.

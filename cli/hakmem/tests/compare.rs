@@ -427,3 +427,29 @@ fn variables_and_paths_that_are_no_text_reach_the_program() {
     let output = command.output().unwrap().stdout;
     assert!(output.ends_with(b"/odd/f\xff/other.so\na\xfe\n"));
 }
+
+/// Every run reads nothing, or what --input names: a file that somebody gives otherwise would be missed.
+#[test]
+fn a_standard_input_that_is_not_passed_on_is_said() {
+    let workshop = Workshop::open();
+    let program = workshop.program();
+    workshop.write("input", "much");
+    let said = |words: &[&str]| {
+        let mut command = workshop.command(&[words, &["--", text(&program)]].concat());
+        command.stdin(std::fs::File::open(workshop.path("input")).unwrap());
+        answer(command)
+    };
+    let note = "standard input is a file here, and no run reads it";
+    let compare = ["compare", "-n", "1", "-a", "glibc"];
+    said(&compare).ended_with(0).says(note);
+    let named = [&compare[..], &["--input", "input"]].concat();
+    assert!(!said(&named).ended_with(0).output.contains(note));
+    let tune = ["tune", "--laps", "2"];
+    said(&tune).ended_with(0).says(note);
+    assert!(
+        !workshop
+            .hakmem(&[&compare[..], &["--", text(&program)]].concat())
+            .output
+            .contains(note)
+    );
+}

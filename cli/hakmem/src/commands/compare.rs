@@ -3,7 +3,7 @@
 use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::say;
-use crate::start::preloadable;
+use crate::start::{preloadable, unread_input};
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::{Allocator, BASELINE, Catalogue};
@@ -103,6 +103,9 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     let mut allocators = catalogue.choose(&arguments.allocators)?;
     let baseline = catalogue.choose_baseline(&arguments.baseline, &mut allocators)?;
     let mut notes = catalogue.left_out;
+    if let Some(unread) = unread_input().filter(|_| arguments.input.is_none()) {
+        notes.push(format!("{unread}: --input FILE gives it to all of them"));
+    }
     let workload = workload(&arguments, &mut notes)?;
     let mut document = new_document(&arguments, &baseline, &allocators, &workload, &places)?;
     document.notes = notes;

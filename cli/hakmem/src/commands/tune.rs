@@ -2,7 +2,7 @@
 
 use crate::output::{show, terminal};
 use crate::say;
-use crate::start::{environment, preloadable, prove};
+use crate::start::{environment, preloadable, prove, unread_input};
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::Allocator;
@@ -72,6 +72,9 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     }
     let file = Planned::at(&arguments.output)?;
     let program = Program::new(&arguments.command)?;
+    if let Some(unread) = unread_input() {
+        eprintln!("hakmem: warning: {unread}: let the program open it");
+    }
     let mut race = Race::new(tournament::strategies(), arguments.laps);
     while let Some(turn) = race.turn() {
         if let Some(heading) = race.heading() {

@@ -14,7 +14,6 @@
 
 #include "../support/model.h"
 
-#include <fcntl.h>
 #include <signal.h>
 
 enum { SHARED = 64, BLOCKS = 300, LARGEST = 60000, MISTAKES = 4, CODE = 6, TIMEOUT_S = 30 };
@@ -86,12 +85,14 @@ static void *work_for_ever(void *argument)
     return NULL;
 }
 
-_Noreturn static void live_until_found(const struct ht_stress *stress, struct ht_random random)
+_Noreturn static void live_until_found(const struct ht_stress *stress,
+                                       struct ht_random random,
+                                       int said)
 {
     static struct ht_worker workers[HT_MOST_THREADS];
     alarm(TIMEOUT_S);
     signal(SIGABRT, report);
-    dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
+    dup2(said, STDERR_FILENO);
     for (size_t i = 0; i < stress->threads; i++) {
         workers[i].index = i;
         workers[i].operations = ht_random_below(&random, 20000);
@@ -104,16 +105,30 @@ _Noreturn static void live_until_found(const struct ht_stress *stress, struct ht
     }
 }
 
+static void show(int said)
+{
+    char text[2000];
+    const ssize_t bytes = pread(said, text, sizeof text, 0);
+    fprintf(stderr, "%.*s", bytes > 0 ? (int)bytes : 0, text);
+}
+
 int main(int argc, char **argv)
 {
     const struct ht_stress stress = ht_stress_start(argc, argv);
+    FILE *file = tmpfile(); // of what the program says: it is of interest when it ends otherwise
+    HT_CHECK(file != NULL, "tmpfile: errno %d", errno);
+    const int said = fileno(file);
     for (size_t i = 0; i < stress.operations; i++) {
+        HT_CHECK(ftruncate(said, 0) == 0 && lseek(said, 0, SEEK_SET) == 0, "errno %d", errno);
         const pid_t child = fork();
         if (child == 0) {
-            live_until_found(&stress, (struct ht_random){stress.seed * 1000 + i});
+            live_until_found(&stress, (struct ht_random){stress.seed * 1000 + i}, said);
         }
         int status = 0;
         HT_CHECK(waitpid(child, &status, 0) == child, "waitpid: errno %d", errno);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != CODE) {
+            show(said);
+        }
         HT_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == CODE,
                  "program %zu ended with %#x",
                  i,

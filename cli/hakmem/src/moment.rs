@@ -6,6 +6,7 @@ use crate::profile::changes::changes;
 use crate::profile::flame::{self, Held};
 use crate::profile::look::{Pace, part, snapshot};
 use crate::profile::{Snapshot, View};
+use crate::signals::EndsHeld;
 use crate::target::{Opened, open_file};
 use hakmem_heap::figures::Figures;
 use hakmem_heap::heap::Heap;
@@ -133,18 +134,25 @@ impl Moment {
         Ok(moment)
     }
 
-    /// Now and after a while. A process that ends meanwhile, or becomes another program, is as it was seen last.
+    /// Now and after a while, or when Ctrl-C says that it is enough. A process that ends meanwhile, or becomes another
+    /// program, is as it was seen last.
     pub fn twice(opened: &Opened, time: Duration) -> Result<(Moment, Moment)> {
         let before = Moment::now(opened)?;
+        let ends = EndsHeld::begin();
         let mut pace = Pace::begin(time);
         let (mut last, mut at) = (before.clone(), Instant::now());
         let error = loop {
-            std::thread::sleep(pace.rest());
+            let is_stopped = ends.wait(pace.rest());
+            let is_last = is_stopped || pace.is_over();
             let since = Instant::now();
             match Moment::now(opened) {
-                Ok(now) if pace.is_over() => return Ok((before, now)),
+                Ok(now) if is_last => {
+                    let stopped = || format!("stopped after {:.1} s", pace.elapsed().as_secs_f64());
+                    let part = is_stopped.then(stopped);
+                    return Ok((before, Moment { part, ..now }));
+                }
                 Ok(now) => (last, at) = (now, Instant::now()),
-                Err(error) if pace.is_over() || opened.lost().is_some() => break error,
+                Err(error) if is_last || opened.lost().is_some() => break error,
                 Err(_) => {} // it changed too fast
             }
             pace.looked(since);

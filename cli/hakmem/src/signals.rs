@@ -3,9 +3,10 @@
 use hakmem_lab::inherited;
 use hakmem_lab::launch::End;
 use nix::libc;
-use nix::sys::signal::{self, SigSet, Signal};
+use nix::sys::signal::{self, SigSet, SigmaskHow, Signal};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// What another process may send us for the program; the first four to end it.
 const PASSED_ON: [Signal; 7] = [
@@ -47,9 +48,16 @@ pub fn pass_on_to(pid: i32) {
     });
 }
 
+/// Those of them that would end us: what is ignored (`nohup`) does not, but a thread that waits for it would be told of it.
+fn that_end_us(of: &[Signal]) -> SigSet {
+    let ends = of.iter().copied();
+    ends.filter(|signal| !inherited::is_ignored(*signal as libc::c_int))
+        .collect()
+}
+
 /// Before another process's signal ends us: `last`. Threads that start later inherit that such signals wait.
 pub fn before_the_end(last: impl FnOnce() + Send + 'static) {
-    let ends: SigSet = PASSED_ON[..4].iter().copied().collect();
+    let ends = that_end_us(&PASSED_ON[..4]);
     let _ = ends.thread_block();
     std::thread::spawn(move || {
         if let Ok(signal) = ends.wait() {
@@ -58,6 +66,57 @@ pub fn before_the_end(last: impl FnOnce() + Send + 'static) {
             let _ = signal::raise(signal);
         }
     });
+}
+
+/// As long as this is there, Ctrl-C and its like end a wait and not us: what was seen until then can be shown. Nothing else of
+/// a command may run in threads that were there before.
+pub struct EndsHeld {
+    ends: SigSet,
+    before: Option<SigSet>,
+}
+
+impl EndsHeld {
+    pub fn begin() -> EndsHeld {
+        let ends = that_end_us(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]);
+        let before = ends.thread_swap_mask(SigmaskHow::SIG_BLOCK).ok();
+        EndsHeld { ends, before }
+    }
+
+    /// True: one of them has come, now or before. Else the time is over.
+    pub fn wait(&self, time: Duration) -> bool {
+        let begin = Instant::now();
+        loop {
+            let rest = time.saturating_sub(begin.elapsed());
+            if self.came_in(rest) {
+                return true;
+            }
+            // A stop (Ctrl-Z) ends the call early.
+            if begin.elapsed() >= time {
+                return false;
+            }
+        }
+    }
+
+    fn came_in(&self, time: Duration) -> bool {
+        let limit = libc::timespec {
+            tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(time.subsec_nanos()),
+        };
+        // SAFETY: the set and the time are ours and live as long as the call; what came is not asked for.
+        unsafe {
+            libc::sigtimedwait(self.ends.as_ref(), std::ptr::null_mut(), &raw const limit) > 0
+        }
+    }
+}
+
+impl Drop for EndsHeld {
+    fn drop(&mut self) {
+        // One that came after the last wait wants what there is, too. From now on the next ends us at once.
+        self.wait(Duration::ZERO);
+        if let Some(before) = &self.before {
+            let _ = before.thread_set_mask();
+        }
+    }
 }
 
 static IS_STOP_ASKED: AtomicBool = AtomicBool::new(false);

@@ -1,5 +1,6 @@
 //! The process or the core dump that a command looks into.
 
+use crate::signals::EndsHeld;
 use crate::snapshot::Snapshot;
 use clap::Args;
 use hakmem_heap::control::Control;
@@ -18,6 +19,7 @@ use hakmem_lab::proof::Proof;
 use hakmem_lab::{elf, failed, usage};
 use hakmem_trace::symbols::{Names, Sources};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// A process that changes while it is read may look damaged for a moment.
 const TRIES: usize = 3;
@@ -257,6 +259,22 @@ impl Opened {
     /// Why nothing more can be read of it.
     pub fn lost(&self) -> Option<Error> {
         self.memory().lost()
+    }
+
+    /// Leave it alone for a while: until the time is over, Ctrl-C says that it is enough, or nothing can be read of it any more.
+    pub fn wait(&self, time: Duration) -> std::result::Result<(), Error> {
+        const STEP: Duration = Duration::from_millis(200);
+        let ends = EndsHeld::begin();
+        let begin = Instant::now();
+        loop {
+            if let Some(error) = self.lost() {
+                return Err(error);
+            }
+            let rest = time.saturating_sub(begin.elapsed());
+            if rest.is_zero() || ends.wait(rest.min(STEP)) {
+                return Ok(());
+            }
+        }
     }
 
     /// The options that are in force there.

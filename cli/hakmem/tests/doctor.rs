@@ -415,7 +415,7 @@ fn a_process_that_ends_between_two_looks_is_one_line() {
     let mut told = start(program(&workshop, 0, &[]));
     let pid = told.process.pid();
     let looking = std::thread::spawn({
-        let mut command = workshop.command(&["doctor", &pid, "--seconds", "2"]);
+        let mut command = workshop.command(&["doctor", &pid, "--seconds", "600"]);
         move || support::Answer::from(command.output().unwrap())
     });
     std::thread::sleep(std::time::Duration::from_secs(1));

@@ -3,7 +3,8 @@
 
 mod support;
 
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
 use support::waiting::Waiting;
 use support::{Workshop, library, text};
 
@@ -117,7 +118,7 @@ fn it_ends_with_the_process() {
     ];
     let child = workshop
         .command(&arguments)
-        .stderr(std::process::Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     drop(process);
@@ -139,7 +140,7 @@ fn who_is_told_to_stop_leaves_no_file() {
         .spawn()
         .unwrap();
     while !file.exists() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
     let pid = child.id().to_string();
     Command::new("kill").args(["-TERM", &pid]).status().unwrap();
@@ -150,4 +151,48 @@ fn who_is_told_to_stop_leaves_no_file() {
         let name = entry.unwrap().file_name();
         !name.to_string_lossy().contains("prom")
     }));
+}
+
+fn wait_for(what: &str, is_there: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !is_there() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(30),
+            "{what} did not come"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn send(signal: &str, child: &Child) {
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args([signal, &pid]).status();
+    assert!(sent.unwrap().success());
+}
+
+/// Whoever logs out leaves it behind: once the file went then, and nobody wrote it any more.
+#[test]
+fn under_nohup_it_goes_on() {
+    let workshop = Workshop::open();
+    let process = holds(&workshop);
+    let file = workshop.path("a.prom");
+    let line = format!(
+        "trap '' HUP; exec {} export {} --prometheus --textfile {} --every 1",
+        env!("CARGO_BIN_EXE_hakmem"),
+        process.pid(),
+        text(&file)
+    );
+    let mut child = Command::new("/bin/sh").args(["-c", &line]).spawn().unwrap();
+    wait_for("the file", || file.exists());
+    send("-HUP", &child);
+    let sent = SystemTime::now();
+    let is_later = || {
+        let data = std::fs::metadata(&file);
+        data.is_ok_and(|data| data.modified().unwrap() > sent)
+    };
+    wait_for("the file's next content", is_later);
+    send("-TERM", &child);
+    let ended = std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap());
+    assert_eq!(ended, Some(15));
+    assert!(!file.exists());
 }

@@ -2,10 +2,13 @@
 
 mod support;
 
+use nix::libc;
 use nix::sys::signal::Signal;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use support::{Answer, Workshop, text};
+use std::time::{Duration, Instant};
+use support::waiting::{WAITS, Waiting};
+use support::{Answer, Workshop, library, text};
 
 fn start(workshop: &Workshop, arguments: &[&str]) -> Child {
     let mut command = workshop.command(arguments);
@@ -137,4 +140,64 @@ fn a_bench_says_how_to_go_on() {
         .hakmem(&["report", "one.json"])
         .ended_with(0)
         .says("UNFINISHED");
+}
+
+/// Nothing but the time, or a signal, is waited for there, between two looks.
+fn wait_until_it_waits(child: &Child) {
+    let waits = [
+        libc::SYS_rt_sigtimedwait,
+        libc::SYS_clock_nanosleep,
+        libc::SYS_nanosleep,
+    ];
+    let begin = Instant::now();
+    let is_waiting = || {
+        let call = std::fs::read_to_string(format!("/proc/{}/syscall", child.id())).unwrap();
+        let number = call.split(' ').next().unwrap().parse().unwrap_or(-1);
+        waits.contains(&number)
+    };
+    while !is_waiting() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "it never waits");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The first says that it is enough, and what was seen until then is shown.
+#[test]
+fn a_look_that_takes_its_time_shows_what_it_has_seen() {
+    let workshop = Workshop::open();
+    let mut command = Command::new(workshop.compile("waits", WAITS, &[]));
+    let process = Waiting::start(command.env("LD_PRELOAD", library()));
+    let pid = process.pid();
+    for (look, says) in [
+        (["why", &pid, "--seconds", "1e19"], "stopped after "),
+        (["doctor", &pid, "--seconds", "1e19"], "malloc is hakmem"),
+        (["cold", &pid, "--seconds", "600"], "cold: not "),
+        (["profile", &pid, "--seconds", "600"], "0 samples"),
+    ] {
+        let child = start(&workshop, &look);
+        wait_until_it_waits(&child);
+        std::thread::sleep(Duration::from_millis(300));
+        let number = nix::unistd::Pid::from_raw(child.id() as i32);
+        nix::sys::signal::kill(number, Signal::SIGTERM).unwrap();
+        let answer = Answer::from(child.wait_with_output().unwrap());
+        answer.ended_with(0).says(says);
+        assert_eq!(answer.errors, "", "{look:?}");
+    }
+}
+
+/// What is ignored ends nothing, a wait neither.
+#[test]
+fn under_nohup_a_hangup_is_none() {
+    let workshop = Workshop::open();
+    let mut command = Command::new(workshop.compile("waits", WAITS, &[]));
+    let process = Waiting::start(command.env("LD_PRELOAD", library()));
+    let line = format!(
+        "trap '' HUP; {} profile {} --seconds 3 & sleep 1; kill -HUP $!; wait $!",
+        env!("CARGO_BIN_EXE_hakmem"),
+        process.pid()
+    );
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", &line]);
+    let answer = Answer::from(shell.output().unwrap());
+    answer.ended_with(0).says("for 3.");
 }

@@ -117,15 +117,20 @@ impl Patient {
         }
     }
 
-    pub fn look(&self) -> Result<Moment> {
-        let lost = |error| match &self.opened {
-            // It was there when it was opened.
-            Opened::Live(_) if matches!(error, Error::Gone(_)) => failed!("{}", ended(&error)),
-            Opened::Live(process) => told(&error, &self.subject, Some(process.pid)),
+    /// It was there when it was opened.
+    fn lost(&self, error: &Error) -> hakmem_lab::error::Error {
+        match &self.opened {
+            Opened::Live(_) if matches!(error, Error::Gone(_)) => failed!("{}", ended(error)),
+            Opened::Live(process) => told(error, &self.subject, Some(process.pid)),
             Opened::Core(_) | Opened::Snapshot(_) => failed!("{}: {error}", self.subject),
-        };
+        }
+    }
+
+    pub fn look(&self) -> Result<Moment> {
         let space = match &self.opened {
-            Opened::Live(process) => Space::of_process(process).map_err(lost)?,
+            Opened::Live(process) => {
+                Space::of_process(process).map_err(|error| self.lost(&error))?
+            }
             Opened::Core(core) => Space::of_core(core),
             Opened::Snapshot(snapshot) => return Ok(snapshot.visit().moment()),
         };
@@ -180,12 +185,15 @@ struct Own {
 
 impl Visit {
     pub fn pay(patient: &Patient, wait: Option<Duration>) -> Result<Visit> {
-        let before = wait.map(|wait| {
-            let before = patient.look();
-            std::thread::sleep(wait);
-            before
-        });
-        let before = before.transpose()?;
+        let mut before = None;
+        let mut seconds = None;
+        if let Some(wait) = wait {
+            before = Some(patient.look()?);
+            let since = Instant::now();
+            let waited = patient.opened.wait(wait);
+            waited.map_err(|error| patient.lost(&error))?;
+            seconds = Some(since.elapsed().as_secs_f64());
+        }
         let start = Instant::now();
         let now = patient.look()?;
         let took_ms = start.elapsed().as_secs_f64() * 1e3;
@@ -221,7 +229,7 @@ impl Visit {
             threads: patient.threads(),
             now,
             before,
-            seconds: wait.map(|wait| wait.as_secs_f64()),
+            seconds,
             read_ms,
         })
     }

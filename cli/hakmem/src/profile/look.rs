@@ -2,6 +2,7 @@
 //! time is over, and then nothing can be asked any more.
 
 use super::{Snapshot, threads};
+use crate::signals::EndsHeld;
 use crate::target::{self, Opened, told};
 use hakmem_heap::code::Code;
 use hakmem_heap::code_files::{Held, Sources};
@@ -13,7 +14,6 @@ use hakmem_heap::profile::{Profile, Refused, Sampling};
 use hakmem_lab::error::Result;
 use hakmem_lab::{failed, usage};
 use hakmem_trace::symbols::Names;
-use nix::sys::signal::{SigSet, Signal};
 use nix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -138,7 +138,8 @@ const RENEW_AFTER: Duration = Duration::from_secs(1);
 /// for more than a tenth of the time.
 pub struct Pace {
     begin: Instant,
-    end: Instant,
+    /// None: further away than a clock can say.
+    end: Option<Instant>,
     next: Instant,
 }
 
@@ -151,13 +152,13 @@ impl Pace {
         let begin = Instant::now();
         Pace {
             begin,
-            end: begin + time,
+            end: begin.checked_add(time),
             next: begin + Pace::FIRST,
         }
     }
 
     pub fn is_over(&self) -> bool {
-        Instant::now() >= self.end
+        self.end.is_some_and(|end| Instant::now() >= end)
     }
 
     pub fn is_due(&self) -> bool {
@@ -166,9 +167,12 @@ impl Pace {
 
     /// Until the next look, or the end.
     pub fn rest(&self) -> Duration {
-        self.next
-            .min(self.end)
-            .saturating_duration_since(Instant::now())
+        let next = self.end.map_or(self.next, |end| self.next.min(end));
+        next.saturating_duration_since(Instant::now())
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.begin.elapsed()
     }
 
     /// A look that began then is over.
@@ -195,10 +199,7 @@ pub fn look(process: &LiveProcess, seconds: f64, every: u64, is_on: bool) -> Res
             "--seconds is from 0 to a million, and --every at least 1"
         ));
     }
-    let ends: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
-        .into_iter()
-        .collect();
-    let _ = ends.thread_block();
+    let ends = EndsHeld::begin();
     let mut pace = Pace::begin(Duration::from_secs_f64(seconds));
     let sampling = if is_on {
         None
@@ -210,7 +211,7 @@ pub fn look(process: &LiveProcess, seconds: f64, every: u64, is_on: bool) -> Res
     let mut kept = Kept::read(process, None).ok();
     let mut is_stopped;
     let mut lost = loop {
-        is_stopped = wait(&ends, pace.rest().min(RENEW_AFTER));
+        is_stopped = ends.wait(pace.rest().min(RENEW_AFTER));
         if is_stopped || pace.is_over() {
             break None;
         }
@@ -245,7 +246,7 @@ pub fn look(process: &LiveProcess, seconds: f64, every: u64, is_on: bool) -> Res
     }
     let looked = finish(process, kept, lost, seconds, every)?;
     Ok(Looked {
-        is_stopped,
+        is_stopped: is_stopped || ends.wait(Duration::ZERO),
         ..looked
     })
 }
@@ -311,16 +312,6 @@ fn warn_of_pause(process: &LiveProcess) {
          this command was stopped meanwhile",
         process.pid
     );
-}
-
-/// Until one of the signals comes, which is true then, or the time is over.
-fn wait(signals: &SigSet, time: Duration) -> bool {
-    let limit = nix::libc::timespec {
-        tv_sec: time.as_secs() as i64,
-        tv_nsec: i64::from(time.subsec_nanos()),
-    };
-    // SAFETY: the set and the time are ours and live as long as the call; what came is not asked for.
-    unsafe { nix::libc::sigtimedwait(signals.as_ref(), std::ptr::null_mut(), &raw const limit) > 0 }
 }
 
 impl Opened {

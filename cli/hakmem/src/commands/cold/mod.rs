@@ -21,7 +21,7 @@ use hakmem_lab::{failed, usage};
 use rows::{Site, Size};
 use serde::Serialize;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -189,7 +189,8 @@ fn look(
     let (blocks, profile) = read(opened, process, allocator)?;
     let before = Before::look(process, blocks, &profile, arguments.referenced);
     let before = before.map_err(lost)?;
-    wait(process, Duration::from_secs_f64(arguments.seconds))?;
+    let time = Duration::from_secs_f64(arguments.seconds);
+    opened.wait(time).map_err(lost)?;
     let after = before.end(process).map_err(lost)?;
     let cold = read(opened, process, allocator).and_then(|(mut blocks, profile)| {
         let cold = after.compare(process, blocks.as_mut(), &profile);
@@ -219,21 +220,6 @@ fn read<'a>(
             "{}; what is cold is known of hakmem's heap, and of glibc's by size",
             opened.refused(&HeapError::NotHakmem)
         )),
-    }
-}
-
-fn wait(process: &LiveProcess, time: Duration) -> Result<()> {
-    const STEP: Duration = Duration::from_millis(200);
-    let end = Instant::now() + time;
-    loop {
-        if let Some(error) = process.lost() {
-            return Err(lost(process, &error));
-        }
-        let rest = end.saturating_duration_since(Instant::now());
-        if rest.is_zero() {
-            return Ok(());
-        }
-        std::thread::sleep(rest.min(STEP));
     }
 }
 

@@ -5,6 +5,7 @@ use crate::profile::Snapshot;
 use crate::profile::look::{between_looks, look, now_ns};
 use crate::push::labels::{self, Labels};
 use crate::push::{Parcel, Server};
+use crate::signals::EndsHeld;
 use clap::Args;
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::memory::Memory;
@@ -149,6 +150,8 @@ pub fn regularly(
         end,
         interval,
     };
+    // Also while what was seen is sent.
+    let ends = EndsHeld::begin();
     let mut before = Some(first);
     while let Some(seen) = before {
         before = regular.next(&seen, &mut outbox)?;
@@ -157,6 +160,7 @@ pub fn regularly(
         // Whoever has ended it needs nothing of it any more.
         let _ = sampling.end();
     }
+    drop(ends);
     outbox.end()
 }
 

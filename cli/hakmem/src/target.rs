@@ -355,6 +355,18 @@ pub fn ended(error: &Error) -> String {
     }
 }
 
+/// How a command ends that looks at a process for as long as it is there. That it ends is nobody's mistake; that it may not be
+/// read any more is told as one.
+pub fn end_with(why: &Error) -> Result<()> {
+    match why {
+        Error::Gone(_) | Error::Became(_) => {
+            eprintln!("hakmem: {}", ended(why));
+            Ok(())
+        }
+        _ => Err(failed!("{why}")),
+    }
+}
+
 struct Used {
     /// "/lib/libc.so.6 (the C library's)"
     name: String,

@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 use support::waiting::Waiting;
@@ -195,4 +197,111 @@ fn under_nohup_it_goes_on() {
     let ended = std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap());
     assert_eq!(ended, Some(15));
     assert!(!file.exists());
+}
+
+/// Told "e", it is for a moment a program without hakmem, and then one with it.
+const CHANGES: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    char *bare[] = {NULL};
+    char preload[4096];
+    char *with[] = {preload, NULL};
+    char letter;
+    if (count == 2) { /* without hakmem */
+        usleep(700000);
+        snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", words[1]);
+        execle("/proc/self/exe", "later", "with", "hakmem", NULL, with);
+    }
+    if (count == 1) {
+        puts("ready");
+        fflush(stdout);
+        if (read(0, &letter, 1) == 1) {
+            char *library = getenv("LD_PRELOAD");
+            execle("/proc/self/exe", "bare", library, NULL, bare);
+        }
+    }
+    return read(0, &letter, 1) == 1;
+}
+"#;
+
+/// A service that is started by way of wrappers is several programs in turn.
+#[test]
+fn it_goes_on_where_a_program_becomes_another() {
+    let workshop = Workshop::open();
+    let mut command = Command::new(workshop.compile("changes", CHANGES, &[]));
+    let mut process = Waiting::start(command.env("LD_PRELOAD", library()));
+    let pid = process.pid();
+    let file = workshop.path("a.prom");
+    let export = ["export", &pid, "--prometheus"];
+    let mut writes = workshop.command(&export);
+    writes.args(["--every", "1", "--textfile", text(&file)]);
+    let mut serves = workshop.command(&export);
+    serves.args(["--listen", "127.0.0.1:0"]);
+    let both = [&mut writes, &mut serves].map(|command| {
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    });
+    wait_for("the file", || file.exists());
+    std::thread::sleep(Duration::from_millis(500)); // both have it open
+    process.tell("e");
+    std::thread::sleep(Duration::from_secs(4));
+    assert!(
+        std::fs::read_to_string(&file)
+            .unwrap()
+            .contains("program=\"later\"")
+            || std::fs::read_to_string(&file)
+                .unwrap()
+                .contains("program=\"exe\"")
+    );
+    process.end();
+    for child in both {
+        let answer = support::Answer::from(child.wait_with_output().unwrap());
+        answer.ended_with(0);
+        assert_eq!(answer.errors, format!("hakmem: process {pid} has ended\n"));
+    }
+    assert!(!file.exists());
+}
+
+/// Somebody who says a letter now and then once kept all others from it.
+#[test]
+fn who_is_slow_keeps_nobody_waiting() {
+    let workshop = Workshop::open();
+    let process = holds(&workshop);
+    let mut child = workshop
+        .command(&["export", &process.pid(), "--prometheus"])
+        .args(["--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    output.read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("http://").unwrap();
+    let address = address.strip_suffix("/metrics").unwrap().to_string();
+    let mut slow = TcpStream::connect(&address).unwrap();
+    slow.write_all(b"G").unwrap();
+    let slow = std::thread::spawn(move || {
+        (0..20).all(|_| {
+            std::thread::sleep(Duration::from_millis(500));
+            slow.write_all(b"G").is_ok()
+        })
+    });
+    let mut other = TcpStream::connect(&address).unwrap();
+    other
+        .set_read_timeout(Some(Duration::from_secs(8)))
+        .unwrap();
+    other
+        .write_all(b"GET /metrics?of=heap HTTP/1.1\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    let read = other.read_to_string(&mut answer);
+    send("-TERM", &child);
+    child.wait().unwrap();
+    read.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert!(!slow.join().unwrap(), "it was listened to for ten seconds");
 }

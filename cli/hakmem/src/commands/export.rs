@@ -1,9 +1,10 @@
 //! `hakmem export`: a heap's figures for monitoring.
 
 use crate::signals;
-use crate::target::{ended, open_process, process_number, read_process};
+use crate::target::{end_with, open_process, process_number, read_process};
 use clap::Args;
 use hakmem_heap::control::Control;
+use hakmem_heap::error::Error;
 use hakmem_heap::figures::Figures;
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::memory::Memory;
@@ -12,12 +13,12 @@ use hakmem_heap::shown::{ShownPath, shown};
 use hakmem_lab::error::Result;
 use hakmem_lab::whole_file::Planned;
 use hakmem_lab::{failed, usage};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,9 +30,13 @@ Each scrape reads the process anew; it is not stopped and not written to. The co
 the process, with exit code 0. With --every the file goes then, and when the command is stopped.
 contrib/grafana/hakmem.json is a dashboard; docs/monitoring.md says more.";
 
-/// How long a scraper may take to send its request, and how long that may be.
+/// How long a scraper may take to send its request, and to read from the answer; and how long the request may be.
 const TIMEOUT: Duration = Duration::from_secs(2);
 const REQUEST_BYTES_MAX: usize = 8192;
+/// How soon it is noticed that a process goes away.
+const STEP: Duration = Duration::from_secs(1);
+/// How long one may be unreadable that is still there.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Show a heap's figures to monitoring systems
 #[derive(Args)]
@@ -58,35 +63,71 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let pid = arguments.pid;
     let process = open_process(pid)?;
     let first = read(pid)?;
-    if let Some(address) = arguments.listen {
-        serve(process, address)?;
-    } else if let Some(path) = &arguments.textfile {
-        // Whoever is at it has the lock.
-        let writing = Arc::new(Mutex::new(()));
-        if arguments.every.is_some() {
-            remove_at_the_end(path.clone(), Arc::clone(&writing));
-        }
-        let store = |text: &str| {
-            let _writing = writing.lock();
-            store(path, text)
-        };
-        store(&first)?;
-        while let Some(seconds) = arguments.every {
-            std::thread::sleep(Duration::from_secs(seconds));
-            match (read(pid), process.lost()) {
-                (Ok(text), _) => store(&text)?,
-                (Err(error), None) => return Err(error),
-                (Err(_), Some(why)) => {
-                    eprintln!("hakmem: {}", ended(&why));
-                    remove(path)?;
-                    break;
-                }
-            }
-        }
-    } else {
-        print!("{first}");
+    match (arguments.listen, &arguments.textfile) {
+        (Some(address), _) => serve(process, address)?,
+        (None, Some(path)) => match arguments.every {
+            Some(seconds) => write_on(process, path, &first, Duration::from_secs(seconds))?,
+            None => store(path, &first)?,
+        },
+        (None, None) => print!("{first}"),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Until the process ends, or nothing can be read or written any more: then nobody finds old figures in the file.
+fn write_on(mut process: LiveProcess, path: &Path, first: &str, every: Duration) -> Result<()> {
+    // Whoever is at it has the lock.
+    let writing = Arc::new(Mutex::new(()));
+    remove_at_the_end(path.to_path_buf(), Arc::clone(&writing));
+    let store = |text: &str| {
+        let _writing = writing.lock();
+        store(path, text)
+    };
+    store(first)?;
+    let mut write = || -> Result<()> {
+        loop {
+            wait(&process, every);
+            match read_on(&mut process)? {
+                Some(text) => store(&text)?,
+                None => return Ok(()),
+            }
+        }
+    };
+    let written = write();
+    let _writing = writing.lock();
+    remove(path).and(written)
+}
+
+/// So long, unless the process goes away.
+fn wait(process: &LiveProcess, time: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < time && process.lost().is_none() {
+        std::thread::sleep(time.saturating_sub(begin.elapsed()).min(STEP));
+    }
+}
+
+/// The metrics as they are now, of the program that the process is now. None: there are none any more, and that is said. One
+/// that has just become another program has not begun with hakmem, and one that changes fast looks damaged: they are asked
+/// again for a while.
+fn read_on(process: &mut LiveProcess) -> Result<Option<String>> {
+    let begin = Instant::now();
+    loop {
+        let read = read(process.pid);
+        let lost = process.lost();
+        match (read, lost) {
+            (Ok(text), None) => return Ok(Some(text)),
+            (Ok(text), Some(_)) => {
+                if let Ok(now) = open_process(process.pid) {
+                    *process = now;
+                }
+                return Ok(Some(text));
+            }
+            (Err(_), Some(why @ Error::Gone(_))) => return end_with(&why).map(|()| None),
+            (Err(_), _) if begin.elapsed() < PATIENCE => std::thread::sleep(STEP / 10),
+            (Err(_), Some(why)) => return end_with(&why).map(|()| None),
+            (Err(error), None) => return Err(error),
+        }
+    }
 }
 
 /// The metrics as they are now.
@@ -156,29 +197,44 @@ fn serve(process: LiveProcess, address: SocketAddr) -> Result<()> {
         .map_err(|error| failed!("cannot listen on {address}: {error}"))?;
     println!("http://{bound}/metrics");
     let pid = process.pid;
-    std::thread::spawn(move || {
-        loop {
-            std::thread::sleep(Duration::from_secs(1));
-            // A program that it became may be one under hakmem, too.
-            if let Some(why) = process.lost().filter(|_| read(pid).is_err()) {
-                eprintln!("hakmem: {}", ended(&why));
-                std::process::exit(0);
-            }
+    std::thread::spawn(move || end_with_process(process));
+    for stream in listener.incoming() {
+        // One that is slow keeps no other one waiting, and what goes away in the middle is its own affair.
+        let answering = stream.and_then(|stream| {
+            std::thread::Builder::new().spawn(move || answer(stream, pid).unwrap_or(()))
+        });
+        if answering.is_err() {
+            std::thread::sleep(STEP / 10); // too many at once
         }
-    });
-    for stream in listener.incoming().flatten() {
-        // A scraper that goes away in the middle is its own affair.
-        let _ = answer(stream, pid);
     }
     Ok(())
 }
 
+fn end_with_process(mut process: LiveProcess) {
+    let code = loop {
+        wait(&process, Duration::MAX);
+        // A program that it became may be one under hakmem, too.
+        match read_on(&mut process) {
+            Ok(Some(_)) => {}
+            Ok(None) => break 0,
+            Err(error) => {
+                eprintln!("hakmem: {error}");
+                break 1;
+            }
+        }
+    };
+    std::process::exit(code);
+}
+
 fn answer(mut stream: TcpStream, pid: i32) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     let request = request(&mut stream)?;
     let mut words = request.split_whitespace();
-    let (status, body) = match (words.next(), words.next()) {
+    let method = words.next();
+    let path = words
+        .next()
+        .map(|path| path.split('?').next().unwrap_or(path));
+    let (status, body) = match (method, path) {
         (Some("GET"), Some("/metrics" | "/")) => match read(pid) {
             Ok(text) => ("200 OK", text),
             Err(error) => ("503 Service Unavailable", format!("{error}\n")),
@@ -195,11 +251,17 @@ fn answer(mut stream: TcpStream, pid: i32) -> std::io::Result<()> {
     stream.write_all(body.as_bytes())
 }
 
-/// The request's head, as far as it is of a sane length.
+/// The request's head, as far as it is of a sane length and comes in time.
 fn request(stream: &mut TcpStream) -> std::io::Result<String> {
+    let begin = Instant::now();
     let mut bytes = Vec::new();
     let mut piece = [0; 1024];
     while bytes.len() < REQUEST_BYTES_MAX && !bytes.windows(4).any(|end| end == b"\r\n\r\n") {
+        let rest = TIMEOUT.saturating_sub(begin.elapsed());
+        if rest.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(rest))?;
         match stream.read(&mut piece)? {
             0 => break,
             count => bytes.extend_from_slice(&piece[..count]),

@@ -5,7 +5,8 @@ mod support;
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 use support::waiting::{WAITS, Waiting};
 use support::{Workshop, library, make_program};
 
@@ -57,6 +58,91 @@ fn a_process_that_hangs_inside_the_allocator_can_be_looked_into() {
         .hakmem(&["export", &pid, "--prometheus"])
         .ended_with(0)
         .says("hakmem_live_blocks{");
+}
+
+/// Told "h", it may not be read any more.
+const HIDES_LATER: &str = r#"
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void)
+{
+    puts("ready");
+    fflush(stdout);
+    char letter;
+    if (read(0, &letter, 1) == 1) {
+        prctl(PR_SET_DUMPABLE, 0);
+    }
+    return read(0, &letter, 1) != 0;
+}
+"#;
+
+/// That it has ended was said once.
+#[test]
+fn a_process_that_may_not_be_read_any_more_has_not_ended() {
+    const NOBODYS: u32 = 64_997;
+    let workshop = Workshop::open();
+    let is_root = nix::unistd::geteuid().is_root();
+    let as_somebody = |mut command: Command| {
+        if is_root {
+            command.uid(NOBODYS).gid(NOBODYS);
+        }
+        command
+    };
+    let program = workshop.compile("hides", HIDES_LATER, &[]);
+    let copy = workshop.path("hakmem");
+    make_program(&copy, &std::fs::read(env!("CARGO_BIN_EXE_hakmem")).unwrap());
+    let everybodys = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(workshop.folder(), everybodys).unwrap();
+    let mut command = as_somebody(Command::new(program));
+    let mut process = Waiting::start(command.env("LD_PRELOAD", library()));
+    let pid = process.pid();
+    let file = workshop.path("a.prom");
+    let file = support::text(&file);
+    let looks = [
+        &["top", &pid, "-n", "10000", "-d", "0.1"][..],
+        &[
+            "export",
+            &pid,
+            "--prometheus",
+            "--textfile",
+            file,
+            "--every",
+            "1",
+        ],
+        &["export", &pid, "--prometheus", "--listen", "127.0.0.1:0"],
+        &["cold", &pid, "--seconds", "600"],
+        &["doctor", &pid, "--seconds", "600"],
+    ];
+    let children: Vec<_> = looks
+        .iter()
+        .map(|look| {
+            let mut hakmem = as_somebody(Command::new(&copy));
+            hakmem
+                .args(*look)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
+            hakmem.spawn().unwrap()
+        })
+        .collect();
+    let begin = Instant::now();
+    while std::fs::metadata(file).is_err() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "no file came");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_secs(1)); // all have begun
+    process.tell("h");
+    for (child, look) in children.into_iter().zip(looks) {
+        let answer = support::Answer::from(child.wait_with_output().unwrap());
+        let line = format!("hakmem: process {pid} may not be read: ");
+        assert!(
+            answer.errors.starts_with(&line),
+            "{look:?}: {}",
+            answer.errors
+        );
+        answer.ended_with(1);
+    }
+    assert!(std::fs::metadata(file).is_err(), "the file is left");
 }
 
 /// Before WAITS: may not be read by its own user either; root may all the same.

@@ -222,12 +222,17 @@ impl Memory for LiveProcess {
         if read.is_ok() && !self.has_become_another() {
             return None;
         }
-        // Its memory goes before its number does.
-        let is_there = read_areas(self.task()).is_ok_and(|areas| !areas.is_empty());
-        if read == Err(Errno::ESRCH) || !is_there {
-            return Some(Error::Gone(self.pid));
+        match read_areas(self.task()) {
+            // It has other rights now, or has become a program that has.
+            Err(error @ Error::Forbidden(_)) => Some(error),
+            // Its memory goes before its number does.
+            Ok(areas) if read != Err(Errno::ESRCH) && !areas.is_empty() => match read {
+                _ if self.has_become_another() => Some(Error::Became(self.pid)),
+                Err(Errno::EPERM) => Some(Error::Forbidden(self.pid)),
+                _ => None,
+            },
+            _ => Some(Error::Gone(self.pid)),
         }
-        self.has_become_another().then_some(Error::Became(self.pid))
     }
 
     fn explain(&self, address: u64) -> Error {

@@ -3,7 +3,7 @@
 use crate::output::{is_screen, show, terminal, wants_colour};
 use crate::say;
 use crate::signals;
-use crate::target::process_number;
+use crate::target::{end_with, ended, process_number};
 use crate::top::processes::{Found, Search};
 use crate::top::screen::{self, Choice};
 use crate::top::table::View;
@@ -79,7 +79,7 @@ fn print_lines(pid: i32, delay: Duration, count: Option<u64>) -> Result<ExitCode
         std::thread::sleep(watched.pause(delay));
         let lost = watched.advance().err().and_then(|_| watched.lost());
         if let Some(why) = lost {
-            eprintln!("hakmem: {why}");
+            end_with(&why)?;
             break;
         }
         println!("{}", plain::line(&watched, room));
@@ -211,7 +211,8 @@ impl Shown {
             None => self.found = self.search.run_for_screen(),
             Some(watched) => {
                 if let Err(error) = watched.advance() {
-                    let why = watched.lost().unwrap_or(error.to_string());
+                    let why = watched.lost().map(|why| ended(&why));
+                    let why = why.unwrap_or(error.to_string());
                     let line = format!("{}: {why}", watched.title);
                     self.watched = None;
                     if self.is_only {

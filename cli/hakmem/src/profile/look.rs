@@ -292,7 +292,10 @@ fn finish(
 
 /// Is nothing more to be had from it?
 fn is_end(error: &Error) -> bool {
-    matches!(error, Error::Gone(_) | Error::Became(_))
+    matches!(
+        error,
+        Error::Gone(_) | Error::Became(_) | Error::Forbidden(_)
+    )
 }
 
 fn refused(process: &LiveProcess, refused: Refused) -> hakmem_lab::error::Error {

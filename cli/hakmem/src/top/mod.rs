@@ -10,7 +10,8 @@ pub mod table;
 mod words;
 
 use crate::doctor::{self, Patient, Visit};
-use crate::target::{Opened, ended, open_process};
+use crate::target::{Opened, open_process};
+use hakmem_heap::error::Error;
 use hakmem_heap::figures::Figures;
 use hakmem_lab::error::Result;
 use std::collections::VecDeque;
@@ -88,9 +89,8 @@ impl Watched {
     }
 
     /// Why it cannot be looked at any more.
-    pub fn lost(&self) -> Option<String> {
-        let lost = self.patient.opened().lost();
-        lost.map(|error| ended(&error))
+    pub fn lost(&self) -> Option<Error> {
+        self.patient.opened().lost()
     }
 
     /// From one look to the next, if so much was asked for.

@@ -383,3 +383,33 @@ fn who_looks_makes_no_shared_memory_resident() {
     }
     process.end();
 }
+
+/// A service has it in LD_PRELOAD, and `hakmem run` adds its own: only one of them is called, and lies above the other.
+#[test]
+fn of_several_copies_the_one_in_use_is_shown() {
+    const HOLDS: &str = r#"
+#include <stdlib.h>
+__attribute__((constructor)) static void hold(void)
+{
+    for (int i = 0; i < 5000; i++) {
+        void *volatile block = malloc(100);
+    }
+}
+"#;
+    let workshop = Workshop::open();
+    let copies = ["one.so", "two.so"].map(|name| {
+        let path = workshop.path(name);
+        std::fs::copy(library(), &path).unwrap();
+        path
+    });
+    let [one, two] = copies.each_ref().map(|path| text(path));
+    let mut command = Command::new(workshop.compile("holds", &format!("{HOLDS}{WAITS}"), &[]));
+    let process = Waiting::start(command.env("LD_PRELOAD", format!("{one}:{two}")));
+    let pid = process.pid();
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    assert!(maps.contains(one) && maps.contains(two));
+    let answer = workshop.hakmem(&["stats", &pid, "--json"]);
+    let figures: Value = serde_json::from_str(&answer.ended_with(0).output).unwrap();
+    let live = figures["live_blocks"].as_u64().unwrap();
+    assert!((5000..5100).contains(&live), "{live} live blocks");
+}

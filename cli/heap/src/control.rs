@@ -89,20 +89,43 @@ pub struct Control {
 }
 
 impl Control {
-    /// Search a process's data for it.
+    /// Search a process's data for it. A program may have several: preloaded by two paths, or one in a plugin of its own. That
+    /// with the largest heap is the one that is asked for; one that nobody calls has none.
     pub fn find(memory: &dyn Memory) -> Result<Control> {
+        let mut found: Option<(u64, Control)> = None;
         let mut other = None;
         for area in memory.data_areas() {
             for address in places_of_magic(memory, area) {
                 match Control::read(memory, address) {
-                    Ok(Some(control)) => return Ok(control),
+                    Ok(Some(control)) => {
+                        let bytes = control.mapped_bytes(memory);
+                        if found.as_ref().is_none_or(|(most, _)| bytes > *most) {
+                            found = Some((bytes, control));
+                        }
+                    }
                     Ok(None) => {}
                     Err(error) => other = Some(error),
                 }
             }
         }
-        // A process that ends while it is searched has nothing in it, hakmem neither.
-        Err(memory.lost().or(other).unwrap_or(Error::NotHakmem))
+        match found {
+            Some((_, control)) => Ok(control),
+            // A process that ends while it is searched has nothing in it, hakmem neither.
+            None => Err(memory.lost().or(other).unwrap_or(Error::NotHakmem)),
+        }
+    }
+
+    /// For blocks, as its arena says; 0 where that cannot be read.
+    fn mapped_bytes(&self, memory: &dyn Memory) -> u64 {
+        let arena = self.root("hak_arena").map_or(0, |root| root.address);
+        let of = |name| {
+            let field = self.field("hak_arena", name).ok()?;
+            memory.read_u64(arena.checked_add(field.offset as u64)?)
+        };
+        let (superslabs, mappings) = (of("super_bytes"), of("mapping_bytes"));
+        superslabs
+            .unwrap_or(0)
+            .saturating_add(mappings.unwrap_or(0))
     }
 
     /// The release of the hakmem that is linked into a program, by the bytes of the program's file.

@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
@@ -304,4 +305,71 @@ fn who_is_slow_keeps_nobody_waiting() {
     read.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     assert!(!slow.join().unwrap(), "it was listened to for ten seconds");
+}
+
+/// Threads come and go in crowds, and between them their caches are laid to rest.
+const CROWDS: &str = r#"
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void *work(void *unused)
+{
+    void *blocks[200] = {NULL};
+    unsigned seed = 1;
+    for (int i = 0; i < 1000; i++) {
+        int place = rand_r(&seed) % 200;
+        free(blocks[place]);
+        blocks[place] = malloc(16 + rand_r(&seed) % 3000);
+    }
+    for (int i = 0; i < 200; i++) {
+        free(blocks[i]);
+    }
+    return unused;
+}
+int main(void)
+{
+    struct pollfd input = {0, POLLIN, 0};
+    puts("ready");
+    fflush(stdout);
+    do {
+        for (int crowd = 0; crowd < 5; crowd++) {
+            pthread_t threads[100];
+            for (int i = 0; i < 100; i++) {
+                pthread_create(&threads[i], NULL, work, NULL);
+            }
+            for (int i = 0; i < 100; i++) {
+                pthread_join(threads[i], NULL);
+            }
+        }
+    } while (poll(&input, 1, 1500) == 0);
+    return 0;
+}
+"#;
+
+/// One that goes down is taken for a restart, and its whole value for new. And what moved while the heap was read was once
+/// some 2^64 blocks.
+#[test]
+fn counters_only_grow() {
+    let workshop = Workshop::open();
+    let mut command = Command::new(workshop.compile("crowds", CROWDS, &["-pthread"]));
+    let process = Waiting::start(command.env("LD_PRELOAD", library()));
+    let pid = process.pid();
+    let mut last: HashMap<String, u64> = HashMap::new();
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(8) {
+        let answer = workshop.hakmem(&["export", &pid, "--prometheus"]);
+        for line in answer.ended_with(0).output.lines() {
+            let Some((name, value)) = line.rsplit_once(' ').filter(|_| !line.starts_with('#'))
+            else {
+                continue;
+            };
+            let value: u64 = value.parse().unwrap();
+            assert!(value < 1 << 50, "{line}");
+            if name.contains("_total{") {
+                let before = last.insert(name.into(), value).unwrap_or(0);
+                assert!(before <= value, "{name}: {before}, then {value}");
+            }
+        }
+    }
 }

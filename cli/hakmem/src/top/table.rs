@@ -124,8 +124,15 @@ fn caches(watched: &Watched, figures: &Figures, owners: &[String]) -> Rows {
     let rows = used
         .filter(|(_, (cache, _))| cache.slow_events > 0 || cache.slabs > 0)
         .map(|(index, (cache, owner))| {
-            // The caches before the last two are in the order in which they were made.
-            let of = move |figures: &Figures| figures.caches.get(index).copied();
+            // Most have the place that they had before; those behind one that is new have not.
+            let (kind, id) = (cache.kind, cache.number);
+            let is_same = move |other: &&CacheFigures| other.kind == kind && other.number == id;
+            let of = move |figures: &Figures| {
+                let there = figures.caches.get(index).filter(is_same);
+                there
+                    .or_else(|| figures.caches.iter().find(is_same))
+                    .copied()
+            };
             let rate = |figure: fn(&CacheFigures) -> u64| {
                 watched.rate(move |figures| of(figures).map_or(0, |cache| figure(&cache)))
             };

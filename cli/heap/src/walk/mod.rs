@@ -8,11 +8,14 @@ use crate::control::{Control, Field};
 use crate::error::{Error, Result};
 use crate::failures::Failures;
 use crate::fields::Fields;
-use crate::heap::{Arena, Cache, Class, Content, Guard, Heap, OsCounts, Super, Waiting};
+use crate::heap::{
+    Arena, Cache, Class, ClassCounts, Content, Guard, Heap, OsCounts, Super, Waiting,
+};
 use crate::memory::Memory;
 use crate::options;
 use crate::timings;
 use std::collections::HashMap;
+use std::time::Duration;
 
 /// Limits on what is believed: more than any heap has.
 const CLASSES_MAX: usize = 255;
@@ -70,6 +73,7 @@ impl Walk<'_> {
         // The magazines' tops and the counters once more: what differs moved while we looked.
         let again = self.caches(&classes, &mut Found::default())?.0;
         let moved_blocks = moved(&caches, &again);
+        let caches = self.with_settled_counts(caches, again, &classes)?;
         waiting.sort_unstable_by_key(|(address, _)| *address);
         let twice = waiting.windows(2).filter(|pair| pair[0].0 == pair[1].0);
         let waiting_twice = twice.map(|pair| pair[0].0).collect();
@@ -80,7 +84,7 @@ impl Walk<'_> {
             unit_bytes: 1 << self.fields.unit_log2,
             classes,
             supers,
-            caches: again,
+            caches,
             waiting,
             waiting_twice,
             guard: self.guard()?,
@@ -93,6 +97,38 @@ impl Walk<'_> {
             moved_blocks,
             doubts: found.doubts,
         })
+    }
+
+    /// What an ended cache has counted becomes the shared one's when its pages go back. Read before and after that, it is in
+    /// both. So counts are those of a look in which no cache lost any until the next one.
+    fn with_settled_counts(
+        &self,
+        mut caches: Vec<Cache>,
+        mut next: Vec<Cache>,
+        classes: &[Class],
+    ) -> Result<Vec<Cache>> {
+        if !has_rested(&caches, &next) {
+            return Ok(caches);
+        }
+        for attempt in 0..TRIES {
+            let last = next;
+            std::thread::sleep(Duration::from_millis(1 << attempt));
+            next = self.caches(classes, &mut Found::default())?.0;
+            if !has_rested(&last, &next) {
+                next = last;
+                break;
+            }
+        }
+        let counts = next
+            .into_iter()
+            .map(|cache| (cache.address, cache.class_counts));
+        let mut counts: HashMap<u64, _> = counts.collect();
+        for cache in &mut caches {
+            if let Some(settled) = counts.remove(&cache.address) {
+                cache.class_counts = settled;
+            }
+        }
+        Ok(caches)
     }
 
     /// A root variable's bytes.
@@ -225,20 +261,76 @@ fn add_stocked(waiting: &mut Vec<(u64, Waiting)>, supers: &[Super], classes: &[C
 
 /// How many blocks went in or out of magazines between two looks, at least.
 fn moved(before: &[Cache], after: &[Cache]) -> u64 {
-    let mut sum = 0_u64;
-    for (old, new) in before.iter().zip(after) {
-        let held = old.held.iter().zip(&new.held);
-        let counts = old.class_counts.iter().zip(&new.class_counts);
-        let by_top = held
-            .map(|(old, new)| old.abs_diff(*new))
-            .fold(0, u64::wrapping_add);
-        let by_batch = counts
-            .map(|(old, new)| {
-                let refilled = new.refilled_blocks.wrapping_sub(old.refilled_blocks);
-                refilled.wrapping_add(new.spilled_blocks.wrapping_sub(old.spilled_blocks))
-            })
-            .fold(0, u64::wrapping_add);
-        sum = sum.wrapping_add(by_top).wrapping_add(by_batch);
+    let pairs = before.iter().zip(after);
+    let by_top = pairs.flat_map(|(old, new)| old.held.iter().zip(&new.held));
+    let by_top = by_top
+        .map(|(old, new)| old.abs_diff(*new))
+        .fold(0, u64::saturating_add);
+    // Of all caches together: what one has counted may have become another's meanwhile.
+    let by_batch = batches(after).saturating_sub(batches(before));
+    by_top.saturating_add(by_batch)
+}
+
+fn batches(caches: &[Cache]) -> u64 {
+    let counts = caches.iter().flat_map(|cache| &cache.class_counts);
+    counts
+        .flat_map(|of_class| [of_class.refilled_blocks, of_class.spilled_blocks])
+        .fold(0, u64::saturating_add)
+}
+
+/// Is there a cache whose counts have become the shared one's since?
+fn has_rested(before: &[Cache], after: &[Cache]) -> bool {
+    let of = |counts: &ClassCounts| {
+        [
+            counts.refills,
+            counts.refilled_blocks,
+            counts.spills,
+            counts.spilled_blocks,
+            counts.made_slabs,
+            counts.ended_slabs,
+        ]
+    };
+    let pairs = before.iter().zip(after);
+    let mut pairs = pairs.flat_map(|(old, new)| old.class_counts.iter().zip(&new.class_counts));
+    pairs.any(|(old, new)| of(new).iter().zip(of(old)).any(|(new, old)| *new < old))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::{CacheCounts, Owner};
+
+    fn cache(kind: Owner, held: u64, blocks: u64) -> Cache {
+        Cache {
+            address: 0,
+            number: 0,
+            kind,
+            thread_id: 0,
+            is_dead: false,
+            events: 0,
+            held: vec![held],
+            counts: CacheCounts::default(),
+            class_counts: vec![ClassCounts {
+                refilled_blocks: blocks,
+                ..ClassCounts::default()
+            }],
+        }
     }
-    sum
+
+    #[test]
+    fn counts_that_become_anothers_are_no_movement() {
+        let before = [cache(Owner::Thread, 3, 500), cache(Owner::Shared, 0, 7000)];
+        let after = [cache(Owner::Thread, 0, 0), cache(Owner::Shared, 0, 7500)];
+        assert_eq!(moved(&before, &after), 3);
+        assert!(has_rested(&before, &after));
+        assert!(!has_rested(&before, &before));
+    }
+
+    #[test]
+    fn a_cache_that_is_new_moves_what_it_has_moved() {
+        let before = [cache(Owner::Thread, 3, 500), cache(Owner::Shared, 0, 7000)];
+        let new = cache(Owner::Thread, 4, 10);
+        let after = [before[0].clone(), new, before[1].clone()];
+        assert_eq!(moved(&before, &after), 14);
+    }
 }

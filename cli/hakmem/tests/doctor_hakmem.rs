@@ -5,7 +5,7 @@ mod support;
 use serde_json::Value;
 use std::process::Command;
 use support::dump::dump;
-use support::waiting::Waiting;
+use support::waiting::{WAITS, Waiting};
 use support::{Workshop, library, text};
 
 /// Holds 40 MiB; on `g` 8 MiB more.
@@ -177,4 +177,29 @@ fn what_only_reads_as_zero_is_not_resident() {
     let large = number(&found, "/glibc/mapped/resident_bytes");
     assert!((1 << 20..4 << 20).contains(&large), "{found:#}");
     leaves_little(&found, "/ledger/remainder_bytes");
+}
+
+/// Of another release: its heap was once mapped by others, and nothing said why.
+#[test]
+fn a_heap_that_cannot_be_read_is_named() {
+    const MAGIC: &[u8] = b"hakmem\0\0";
+    let workshop = Workshop::open();
+    let mut library = std::fs::read(library()).unwrap();
+    let blocks = (0..library.len() - 16).step_by(16);
+    let is_block = |at: &usize| library[*at..].starts_with(MAGIC) && library[at + 8] == 2;
+    let block = blocks.filter(is_block).collect::<Vec<_>>()[0];
+    library[block + 8] = 99;
+    let other = workshop.path("libother.so");
+    std::fs::write(&other, library).unwrap();
+    let mut command = Command::new(workshop.compile("waits", WAITS, &[]));
+    let process = Waiting::start(command.env("LD_PRELOAD", &other));
+    let pid = process.pid();
+    let why = format!("process {pid}: its hakmem describes itself in form 99");
+    let found = examine(&workshop, &[&pid]);
+    let unread = found["hakmem_unread"].as_str().unwrap();
+    assert!(unread.starts_with(&why), "{unread}");
+    let answer = workshop.hakmem(&["doctor", &pid]);
+    answer
+        .ended_with(0)
+        .says("hakmem's heap, which counts as mapped by others");
 }

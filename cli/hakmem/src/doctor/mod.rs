@@ -77,6 +77,9 @@ pub struct Visit {
     pub before: Option<Moment>,
     pub seconds: Option<f64>,
     pub judgement: Judgement,
+    /// Why hakmem's heap, which is in it, is not told apart from what else is mapped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hakmem_unread: Option<String>,
     /// Reading took so long; the process was not stopped.
     pub read_ms: f64,
 }
@@ -154,7 +157,7 @@ impl Patient {
         if !self.opened.uses_hakmem() {
             return Own::default();
         }
-        // What cannot be read is shown as what the program has mapped.
+        // What cannot be read is shown as what the program has mapped (`Visit::hakmem_unread`).
         let Ok(heap) = self.opened.heap() else {
             return Own::default();
         };
@@ -162,6 +165,12 @@ impl Patient {
             ranges: heap.ranges(PAGE_BYTES),
             account: self.opened.account(&heap).ok().flatten(),
         }
+    }
+
+    fn hakmem_unread(&self, now: &Moment) -> Option<String> {
+        let is_told = now.hakmem.is_some() || !self.opened.uses_hakmem();
+        let why = (!is_told).then(|| self.opened.heap().err()).flatten()?;
+        Some(why.to_string())
     }
 
     pub fn threads(&self) -> Option<u64> {
@@ -224,6 +233,7 @@ impl Visit {
             cut,
             is_snapshot: matches!(patient.opened, Opened::Snapshot(_)),
             judgement,
+            hakmem_unread: patient.hakmem_unread(&now),
             allocators,
             runtimes,
             threads: patient.threads(),

@@ -406,6 +406,11 @@ fn unknown(visit: &Visit) -> Vec<String> {
                     otherwise. What it holds may count as mapped by others.";
         lines.push(line.into());
     }
+    if let Some(why) = &visit.hakmem_unread {
+        lines.push(format!(
+            "What of its memory is hakmem's heap, which counts as mapped by others: {why}."
+        ));
+    }
     if visit.is_snapshot {
         lines.push(
             "Whether it grows: 'hakmem diff' of this snapshot and a later one says it.".into(),

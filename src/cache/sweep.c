@@ -119,8 +119,15 @@ static bool visit_locked(struct hak_cache *cache,
 // Caches that are watched no more, together: one barrier for them.
 enum { UNWATCHED_TOGETHER = 64 };
 
-// A pass over the caches that are watched, or a part of it: as many of them as `how` allows. The next part goes on where
-// this one ends, so that each cache is looked at once in a pass.
+// Ends the part here? Who forks waits for the lock, and where many threads are at work the pass may take seconds, as the sweeper
+// has as little of a processor as each of them. What takes all is one part.
+static bool makes_way(const struct hak_sweep_how *how)
+{
+    return !how->all && hak_lock_is_wanted(&hak_watch.lock);
+}
+
+// A pass over the caches that are watched, or a part of it: as many of them as `how` allows, one while somebody waits. The next
+// part goes on where this one ends, so that each cache is looked at once in a pass.
 static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsigned caches)
     HAK_REQUIRES(&hak_watch.lock)
 {
@@ -152,6 +159,9 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
         if (count == UNWATCHED_TOGETHER) {
             unwatch_judge(unwatched, count);
             count = 0;
+        }
+        if (HAK_UNLIKELY(makes_way(how))) {
+            break;
         }
     }
     unwatch_judge(unwatched, count);
@@ -222,6 +232,9 @@ struct hak_sweep_found hak_sweep_tick(uint64_t ticks,
         hak_arena_forget_peak();
     }
     hak_timing_end(HAK_TIMING_sweep, begin);
+    if (found.has_more) {
+        hak_lock_pass(&hak_watch.lock); // to who waits, before the next part takes it
+    }
     hak_lock_drop(&hak_watch.lock);
     return found;
 }

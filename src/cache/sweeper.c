@@ -129,6 +129,13 @@ static struct tick take_tick(uint64_t ticks, struct hak_sweep_share share, size_
     const bool tries_again = !hak_os_is_soon(now, again.at_tick, AGAIN_MOST);
     struct tick tick;
     tick.found = hak_sweep_tick(ticks, tries_again, share);
+    while (tick.found.has_more && share.caches == UINT_MAX) {
+        const struct hak_sweep_found more = hak_sweep_tick(0, tries_again, share);
+        tick.found.kept_bytes += more.kept_bytes;
+        tick.found.returned_bytes += more.returned_bytes;
+        tick.found.has_more = more.has_more;
+        tick.found.is_refused |= more.is_refused;
+    }
     if (tries_again) {
         note_again(now, tick.found.is_refused);
     }

@@ -160,8 +160,7 @@ void hak_lock_drop_slow(struct hak_lock *lock) HAK_UNPROVEN
 // it, a millisecond at most. It takes the lock as one that has slept does: others may. Step pass of lock.pml.
 void hak_lock_pass(struct hak_lock *lock)
 {
-    const bool is_waited = hak_load_relaxed(&lock->word) != HAK_LOCK_HELD;
-    if (is_waited) {
+    if (hak_lock_is_wanted(lock)) {
         hak_lock_drop(lock);
         hak_os_wait(&lock->word, HAK_LOCK_FREE, 1);
         take_until_kept(lock);

@@ -56,6 +56,11 @@ HAK_INTERNAL void hak_lock_drop_slow(struct hak_lock *lock) HAK_RELEASES(lock);
 HAK_INTERNAL HAK_MUST_USE bool hak_lock_is_kept(struct hak_lock *lock);
 // Take it, or give up after `ms` milliseconds or so: for whoever may have interrupted its holder.
 HAK_INTERNAL bool hak_lock_take_within(struct hak_lock *lock, unsigned ms) HAK_TRIES(lock);
+// Does somebody sleep on it, or did a moment ago? The holder.
+HAK_INLINE bool hak_lock_is_wanted(const struct hak_lock *lock)
+{
+    return hak_load_relaxed(&lock->word) != HAK_LOCK_HELD;
+}
 // Drop the lock, let somebody who sleeps on it have it, and take it again. For long work.
 HAK_INTERNAL void hak_lock_pass(struct hak_lock *lock) HAK_REQUIRES(lock);
 

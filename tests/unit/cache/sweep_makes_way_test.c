@@ -1,0 +1,72 @@
+// Who waits for the sweep's lock, as whoever forks does, waits for the sweeper to look at one cache, not at all of them.
+#include "cache/sweep.h"
+#include "cache/sweeper.h"
+
+#include "../census.h"
+#include "base/options.h"
+#include "owner/watch.h"
+
+enum { CLASS = 8, THREADS = 20, SLABS = 4, MOST_BLOCKS = 1 << 16 };
+
+static void *blocks[MOST_BLOCKS];
+static unsigned caches_at_once; // that were looked at since the lock was to be had
+static unsigned most_at_once;
+static unsigned ways; // times that it was, in the middle of a pass
+static struct hak_owner *last;
+
+static void somebody_waits(void *start, size_t bytes)
+{
+    (void)bytes;
+    struct hak_owner *owner = hak_owner_of(start);
+    if (hak_watch.lock.word == HAK_LOCK_HELD) {
+        hak_watch.lock.word |= HAK_LOCK_WAITED;
+    }
+    caches_at_once += owner != NULL && owner != last;
+    last = owner;
+    most_at_once = caches_at_once > most_at_once ? caches_at_once : most_at_once;
+}
+
+static void it_gets_its_turn(void)
+{
+    if (hak_watch.lock.word == HAK_LOCK_FREE) {
+        ways += hak_watch.unvisited != NULL;
+        caches_at_once = 0;
+    }
+}
+
+// Of each slab all but one block.
+static size_t work_in_threads(void)
+{
+    const size_t each = (size_t)SLABS * hak_classes[CLASS].blocks;
+    UNIT_CHECK(THREADS * each <= MOST_BLOCKS);
+    for (size_t thread = 0; thread < THREADS; thread++) {
+        new_thread();
+        for (size_t i = 0; i < each; i++) {
+            blocks[thread * each + i] = alloc(CLASS);
+        }
+        for (size_t i = 0; i < each; i++) {
+            if (i % hak_classes[CLASS].blocks != 7) {
+                give(blocks[thread * each + i]);
+                blocks[thread * each + i] = NULL;
+            }
+        }
+    }
+    return THREADS * each;
+}
+
+int main(void)
+{
+    new_thread();
+    census_have_sweeper();
+    const size_t count = work_in_threads();
+    hak_fake.on_purge = somebody_waits;
+    hak_fake.on_wait = it_gets_its_turn;
+    hak_sweeper_wanted(HAK_MIB(64));
+    UNIT_CHECK(hak_sweep_runs != 0);
+    hak_sweeper_work();
+    UNIT_EQUAL(most_at_once, 1);
+    UNIT_CHECK(ways >= THREADS - 1);
+    UNIT_EQUAL(hak_arena.dirty_bytes, 0); // and the pass goes on to its end
+    census_check(blocks, count);
+    return 0;
+}

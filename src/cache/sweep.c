@@ -119,11 +119,11 @@ static bool visit_locked(struct hak_cache *cache,
 // Caches that are watched no more, together: one barrier for them.
 enum { UNWATCHED_TOGETHER = 64 };
 
-// Ends the part here? Who forks waits for the lock, and where many threads are at work the pass may take seconds, as the sweeper
-// has as little of a processor as each of them. What takes all is one part.
-static bool makes_way(const struct hak_sweep_how *how)
+// Ends the part here? Who forks waits for the lock, and where many threads are at work the pass may take seconds, as who sweeps
+// has as little of a processor as each of them.
+static bool makes_way(void)
 {
-    return !how->all && hak_lock_is_wanted(&hak_watch.lock);
+    return hak_lock_is_wanted(&hak_watch.lock);
 }
 
 // A pass over the caches that are watched, or a part of it: as many of them as `how` allows, one while somebody waits. The next
@@ -160,7 +160,7 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
             unwatch_judge(unwatched, count);
             count = 0;
         }
-        if (HAK_UNLIKELY(makes_way(how))) {
+        if (HAK_UNLIKELY(makes_way())) {
             break;
         }
     }
@@ -171,20 +171,33 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
     return found;
 }
 
-// Of all that caches have to give.
+// Of all that caches have to give. Another that does so meanwhile begins with all once more, and both go on until the last; nobody
+// else touches the list.
 static void strip_locked(bool tries_again) HAK_REQUIRES(&hak_watch.lock)
 {
     struct hak_sweep_how how = {
         .all = true, .tries_again = tries_again, .idle_looks = IDLE_LOOKS, .lots = UINT_MAX};
     hak_watch.watched = hak_watch_all(); // what is left of a pass as well
+    hak_watch.strips++;
     sweep_some_locked(&how, UINT_MAX);
+    while (hak_watch.unvisited != NULL) {
+        hak_lock_pass(&hak_watch.lock);
+        hak_lock_drop(&hak_watch.lock); // else it says that somebody waits until it is dropped
+        hak_lock_take(&hak_watch.lock);
+        if (hak_watch.unvisited != NULL) {
+            sweep_some_locked(&how, UINT_MAX);
+        }
+    }
+    // It is 0 in a child that a signal's handler has forked here, and that goes on.
+    hak_watch.strips -= hak_watch.strips > 0;
 }
 
 // Has no cache anything that a pass over all would take from it? Those that are not watched have not.
 static bool are_all_bare(void)
 {
     hak_lock_take(&hak_watch.lock);
-    bool are_bare = sweep_cache != NULL; // who sweeps first gets its cache, while there is memory
+    // Who sweeps first gets its cache, while there is memory.
+    bool are_bare = sweep_cache != NULL && hak_watch.strips == 0;
     struct hak_owner *owner = are_bare ? hak_watch_all() : NULL;
     for (; owner != NULL && are_bare; owner = owner->watch_next) {
         struct hak_cache *cache = hak_cache_of(owner);
@@ -225,8 +238,11 @@ struct hak_sweep_found hak_sweep_tick(uint64_t ticks,
     hak_arena_read_clock();
     how.kept_ticks = hak_due_kept_ticks(kept_bytes);
     const uint64_t begin = hak_timing_begin();
-    struct hak_sweep_found found = sweep_some_locked(&how, share.caches);
-    found.has_more = hak_watch.unvisited != NULL || how.lots == 0;
+    struct hak_sweep_found found = {.kept_bytes = 0};
+    if (hak_watch.strips == 0) {
+        found = sweep_some_locked(&how, share.caches);
+        found.has_more = hak_watch.unvisited != NULL || how.lots == 0;
+    }
     found.is_refused = how.is_refused;
     if ((tick + ticks) / PEAK_TICKS != tick / PEAK_TICKS) {
         hak_arena_forget_peak();
@@ -242,13 +258,14 @@ struct hak_sweep_found hak_sweep_tick(uint64_t ticks,
 bool hak_sweep_is_any_kept(void)
 {
     hak_lock_take(&hak_watch.lock);
-    struct hak_owner *owner = hak_watch_all();
+    const bool is_stripped = hak_watch.strips != 0; // then nobody knows yet
+    struct hak_owner *owner = is_stripped ? NULL : hak_watch_all();
     while (owner != NULL && !hak_load_relaxed(&owner->is_whole) &&
            hak_bigcache_expire(hak_cache_of(owner), UINT64_MAX) == 0) {
         owner = owner->watch_next;
     }
     hak_lock_drop(&hak_watch.lock);
-    return owner != NULL;
+    return is_stripped || owner != NULL;
 }
 
 static size_t sweep_everything(bool with_pages, bool with_addresses)

@@ -44,6 +44,7 @@ void hak_watch_none_locked(void) HAK_REQUIRES(&hak_watch.lock)
 {
     hak_watch.watched = NULL;
     hak_watch.unvisited = NULL;
+    hak_watch.strips = 0;
     hak_store_relaxed(&hak_watch.noted, NULL);
     hak_store_relaxed(&hak_watch.count, 0);
 }

@@ -1,4 +1,5 @@
-// Who waits for the sweep's lock, as whoever forks does, waits for the sweeper to look at one cache, not at all of them.
+// Who waits for the sweep's lock, as whoever forks does, waits for the sweeper, or malloc_trim, to look at one cache, not at all of
+// them.
 #include "cache/sweep.h"
 #include "cache/sweeper.h"
 
@@ -54,19 +55,58 @@ static size_t work_in_threads(void)
     return THREADS * each;
 }
 
-int main(void)
+static void the_sweeper_makes_way(void)
 {
-    new_thread();
-    census_have_sweeper();
-    const size_t count = work_in_threads();
-    hak_fake.on_purge = somebody_waits;
-    hak_fake.on_wait = it_gets_its_turn;
     hak_sweeper_wanted(HAK_MIB(64));
     UNIT_CHECK(hak_sweep_runs != 0);
     hak_sweeper_work();
+}
+
+// The sweeper, another trim and the child of a fork meet what malloc_trim has not come to.
+static void it_gets_its_turn_and_ticks(void)
+{
+    it_gets_its_turn();
+    if (hak_watch.lock.word == HAK_LOCK_FREE && hak_watch.unvisited != NULL) {
+        const struct hak_owner *left = hak_watch.unvisited;
+        hak_sweep_tick(1, false, (struct hak_sweep_share){.caches = UINT_MAX, .lots = UINT_MAX});
+        UNIT_CHECK(hak_sweep_is_any_kept());
+        UNIT_CHECK(hak_watch.unvisited == left); // it is left to malloc_trim
+    }
+}
+
+static void trim_makes_way(void)
+{
+    hak_fake.on_wait = it_gets_its_turn_and_ticks;
+    hak_sweep_everything();
+    UNIT_EQUAL(hak_watch.strips, 0);
+}
+
+static void check(void (*sweep)(void))
+{
+    const size_t count = work_in_threads();
+    most_at_once = ways = 0;
+    hak_fake.on_purge = somebody_waits;
+    hak_fake.on_wait = it_gets_its_turn;
+    sweep();
+    hak_fake.on_purge = NULL;
+    hak_fake.on_wait = NULL;
     UNIT_EQUAL(most_at_once, 1);
     UNIT_CHECK(ways >= THREADS - 1);
     UNIT_EQUAL(hak_arena.dirty_bytes, 0); // and the pass goes on to its end
     census_check(blocks, count);
+    for (size_t i = 0; i < count; i++) {
+        if (blocks[i] != NULL) {
+            give(blocks[i]);
+            blocks[i] = NULL;
+        }
+    }
+}
+
+int main(void)
+{
+    new_thread();
+    census_have_sweeper();
+    check(trim_makes_way);
+    check(the_sweeper_makes_way);
     return 0;
 }

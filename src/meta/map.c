@@ -233,9 +233,30 @@ void hak_map_use(const char *start, size_t bytes)
     slots_set(hak_map_slot_of(start), slots_used(start, bytes), true);
 }
 
+// Pages of `units` in which no slot is used any more go back, once the search has left them: where each block has a mapping of its
+// own all of the table would become resident in time. Entries of slots that are not used are zeros, or nobody asks for them.
+static void units_purge(uint64_t slot, uint64_t count)
+{
+    const uint64_t in_page = hak_os_page_bytes() / (HAK_SUPER_UNITS * sizeof *hak_map.units);
+    const uint64_t searched = hak_map.next_slot / in_page;
+    uint64_t first = slot / in_page;
+    uint64_t end = (slot + count - 1) / in_page + 1;
+    first += first == searched || slot_find(first * in_page, true) < slot;
+    end -= end > first && (end - 1 == searched || slot_find(slot + count, true) < end * in_page);
+    if (first < end && end * in_page <= hak_map_slot_count()) {
+        const uint64_t units = first * in_page * HAK_SUPER_UNITS;
+        // What is there may also stay.
+        HAK_UNHEEDED(
+            hak_os_purge((void *)&hak_map.units[units], (end - first) * hak_os_page_bytes()));
+    }
+}
+
 void hak_map_forget(const char *start, size_t bytes)
 {
-    slots_set(hak_map_slot_of(start), slots_used(start, bytes), false);
+    const uint64_t slot = hak_map_slot_of(start);
+    const uint64_t count = slots_used(start, bytes);
+    slots_set(slot, count, false);
+    units_purge(slot, count);
 }
 
 bool hak_map_resize(const char *start, size_t old_bytes, size_t bytes)

@@ -295,6 +295,29 @@ static void entries_cover_the_window_while_all_is_in_it(bool all_is_in_it)
     UNIT_CHECK(!hak_map_covers(NULL) && !hak_map_covers((void *)UINTPTR_MAX));
 }
 
+// One mapping after the other, each behind the last, leaves no pages of the table behind. Those of what is in use stay.
+static void pages_of_the_table_go_back(void)
+{
+    const uint64_t in_page = hak_os_page_bytes() / (HAK_SUPER_UNITS * sizeof(uint32_t));
+    const uint64_t pages = 20;
+    char *held = hak_addresses_take(SUPER(1), NULL);
+    UNIT_CHECK(held != NULL);
+    hak_map_set(held, 1, 77);
+    const size_t before = hak_fake.purged_bytes;
+    for (uint64_t i = 0; i < pages * in_page; i++) {
+        char *start = hak_addresses_take(SUPER(1), NULL);
+        UNIT_CHECK(start != NULL);
+        hak_map_set(start, 1, 78);
+        hak_map_set(start, 1, HAK_MAP_NOTHING);
+        UNIT_CHECK(hak_addresses_give(start, SUPER(1)));
+        UNIT_EQUAL(hak_map_entry(held), 77);
+    }
+    const size_t gone = hak_fake.purged_bytes - before;
+    UNIT_CHECK(gone >= (pages - 2) * hak_os_page_bytes() && gone <= pages * hak_os_page_bytes());
+    hak_map_set(held, 1, HAK_MAP_NOTHING);
+    UNIT_CHECK(hak_addresses_give(held, SUPER(1)));
+}
+
 int main(void)
 {
     before_the_start_nothing_is_ours();
@@ -308,6 +331,7 @@ int main(void)
     mappings_across_parts_are_committed();
     a_refused_commit_loses_nothing();
     a_refused_commit_and_a_refused_unmap();
+    pages_of_the_table_go_back();
     if (!HAK_TSAN) { // whose window lies where the kernel puts others' mappings
         the_end_of_the_window_is_not_crossed();
         entries_cover_the_window_while_all_is_in_it(true);

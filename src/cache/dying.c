@@ -13,6 +13,7 @@ _Atomic(bool) hak_dying;
 #define MOST_BYTES  HAK_GIB(1)
 #define LEAST_BYTES HAK_MIB(1)
 #define OPEN_BYTES  HAK_MIB(1) // made writable at a time
+// Other threads may go on and use up all of it before a reporter is done. So half is left to those that found a misuse.
 
 // At the start of the addresses apart. Counts in bytes from there; of those that only grow a thread may see an old value,
 // which costs it another look.
@@ -22,6 +23,20 @@ struct apart {
     _Atomic(size_t) open; // writable
 } HAK_ALIGNED(16);
 static _Atomic(struct apart *) apart_made;
+
+// Marks of the threads that found a misuse. Several may, at one moment.
+enum { FINDERS = 8 };
+static _Atomic(uintptr_t) finders[FINDERS];
+static _Atomic(uint32_t) finder_count;
+
+static bool has_found(void)
+{
+    bool has = false;
+    for (unsigned i = 0; i < FINDERS; i++) {
+        has |= hak_load_relaxed(&finders[i]) == hak_os_thread_mark();
+    }
+    return has;
+}
 
 // In front of each block.
 struct head {
@@ -80,11 +95,12 @@ static bool apart_open(struct apart *apart, size_t end)
 static struct head *apart_take(struct apart *apart, size_t bytes, size_t alignment)
 {
     const uintptr_t start = (uintptr_t)apart;
+    const size_t most = has_found() ? apart->bytes : apart->bytes / 2;
     size_t used = hak_load_relaxed(&apart->used);
     size_t place;
     do {
         place = hak_align_up(start + used + sizeof(struct head), alignment) - start;
-        if (place >= apart->bytes || bytes > apart->bytes - place) {
+        if (place >= most || bytes > most - place) {
             return NULL;
         }
     } while (!hak_cas_relaxed(&apart->used, &used, place + bytes));
@@ -121,6 +137,8 @@ size_t hak_dying_bytes(const void *block)
 
 static void begin(void)
 {
+    const uint32_t place = hak_add_relaxed(&finder_count, 1) % FINDERS;
+    hak_store_relaxed(&finders[place], hak_os_thread_mark());
     hak_store_relaxed(&hak_dying, true);
     hak_cache_become(&hak_cache_nobody);
 }

@@ -16,7 +16,16 @@
 
 #include <signal.h>
 
-enum { SHARED = 64, BLOCKS = 300, LARGEST = 60000, MISTAKES = 4, CODE = 6, TIMEOUT_S = 30 };
+enum {
+    SHARED = 64,
+    BLOCKS = 300,
+    LARGEST = 60000,
+    MISTAKES = 4,
+    CODE = 6,
+    TIMEOUT_S = 30,
+    LATE_EACH = 10,
+    LATE_US = 300000
+};
 
 static _Atomic(void *) shared[SHARED];
 
@@ -32,9 +41,12 @@ static void use_heap(size_t rounds)
     }
 }
 
+static bool is_late;
+
 static void report(int signal)
 {
     (void)signal;
+    usleep(is_late ? LATE_US : 0); // the other threads use up what there is of memory
     use_heap(2000);
     const pid_t child = fork();
     if (child == 0) {
@@ -72,7 +84,9 @@ static void *work_for_ever(void *argument)
         void **block = &blocks[ht_random_below(&worker->random, BLOCKS)];
         free(*block);
         *block = malloc(1 + ht_random_size(&worker->random, LARGEST));
-        HT_CHECK(*block != NULL, "no block");
+        while (*block == NULL) {
+            pause(); // none is left in a process that ends; in another one the alarm ends it
+        }
         *block = atomic_exchange(&shared[ht_random_below(&worker->random, SHARED)], *block);
         if (worker->index == 0 && i >= worker->operations && *block != NULL) {
             make_mistake(&worker->random, *block);
@@ -120,6 +134,7 @@ int main(int argc, char **argv)
     const int said = fileno(file);
     for (size_t i = 0; i < stress.operations; i++) {
         HT_CHECK(ftruncate(said, 0) == 0 && lseek(said, 0, SEEK_SET) == 0, "errno %d", errno);
+        is_late = i % LATE_EACH == LATE_EACH - 1;
         const pid_t child = fork();
         if (child == 0) {
             live_until_found(&stress, (struct ht_random){stress.seed * 1000 + i}, said);

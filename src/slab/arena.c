@@ -25,7 +25,7 @@ static unsigned shards_wanted(void)
 }
 
 // What a shard may keep to itself of what the sums should say, and all together: half of a sixteenth of the memory.
-#define UNTOLD_MOST HAK_MIB(32)
+#define UNTOLD_MOST HAK_MIB(64)
 
 static void shard_start(struct hak_shard *shard)
 {

@@ -14,8 +14,8 @@ const SERVER_POLL: Duration = Duration::from_millis(5);
 /// What became of a server while its clients ran.
 pub struct Driven {
     pub clients_s: f64,
-    /// When each began to be, in seconds since the start.
-    pub moments: Vec<(String, f64)>,
+    /// When each was over, in seconds since the start, and what was resident then, in KiB.
+    pub moments: Vec<(String, (f64, u64))>,
     pub answers: Vec<u8>,
 }
 
@@ -40,7 +40,7 @@ pub fn drive(running: &Running, server: &Server, workload: &Workload) -> Result<
         run_unmeasured(workload, &moment.commands, "client")?;
         clients += begun.elapsed();
         wait(moment.wait)?;
-        moments.push((moment.name.clone(), running.age().as_secs_f64()));
+        moments.push((moment.name.clone(), running.moment()));
     }
     let answers = run_unmeasured(workload, &server.ask, "client")?;
     run_unmeasured(workload, &server.stop, "client")?;

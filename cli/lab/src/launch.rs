@@ -114,9 +114,9 @@ impl Running {
         }
     }
 
-    /// Since the command began, to some milliseconds.
-    pub fn age(&self) -> Duration {
-        self.started.elapsed()
+    /// Seconds since the command began, to some milliseconds, and what is resident now, in KiB.
+    pub fn moment(&self) -> (f64, u64) {
+        self.watched.moment(self.started)
     }
 
     pub fn is_running(&self) -> bool {

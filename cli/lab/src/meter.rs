@@ -366,10 +366,7 @@ fn flatten(run: &Run, driven: Option<&Driven>, other_cpu_s: f64, points: usize) 
         after_peak_kib: watch::resident_after_peak(&run.timeline),
         moments: moments
             .iter()
-            .filter_map(|(name, at)| {
-                let kib = watch::resident_at(&run.timeline, *at)?;
-                Some((name.clone(), ((at * 1e3).round() / 1e3, kib)))
-            })
+            .map(|(name, (at, kib))| (name.clone(), ((at * 1e3).round() / 1e3, *kib)))
             .collect(),
         process_count: run.tree.reports().count(),
         timeline,

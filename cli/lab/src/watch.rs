@@ -54,6 +54,17 @@ impl Watched {
         state.grace_until = Some(grace_until);
     }
 
+    /// Of all processes that belong to the command, now.
+    pub fn resident_kib(&self) -> u64 {
+        let living = self.state().living.clone();
+        living.iter().map(|pid| resident_kib(*pid)).sum()
+    }
+
+    /// Seconds since it was started, and the same.
+    pub fn moment(&self, started: Instant) -> (f64, u64) {
+        (started.elapsed().as_secs_f64(), self.resident_kib())
+    }
+
     /// The tracer waits no longer.
     pub fn finish(&self) {
         self.state().finished = true;
@@ -95,9 +106,8 @@ fn watch(watched: &Watched, started: Instant, timeout: Option<Duration>) -> Time
     let mut state = watched.state();
     while !state.finished {
         let elapsed = started.elapsed();
-        let living = state.living.clone();
         drop(state);
-        let resident = living.iter().map(|pid| resident_kib(*pid)).sum();
+        let resident = watched.resident_kib();
         // Before the command has begun, and when it is about to end, there is nothing to see.
         if resident > 0 {
             timeline.push((elapsed.as_secs_f64(), resident));
@@ -162,12 +172,6 @@ pub fn resident_after_peak(timeline: &[(f64, u64)]) -> Option<u64> {
         .map(|point| point.1)
 }
 
-/// Memory at a moment, in seconds since the start: by the last look before it.
-pub fn resident_at(timeline: &[(f64, u64)], seconds: f64) -> Option<u64> {
-    let before = timeline.iter().take_while(|point| point.0 <= seconds);
-    before.last().map(|point| point.1)
-}
-
 /// At most `count` points, each the largest of those that it stands for.
 pub fn thinned(timeline: &[(f64, u64)], count: usize) -> Timeline {
     let width = timeline.len().div_ceil(count.max(1)).max(1);
@@ -197,14 +201,6 @@ mod tests {
     #[test]
     fn a_program_that_ends_soon_after_its_peak_has_no_later_memory() {
         assert_eq!(resident_after_peak(&[(0.0, 1), (0.5, 90), (1.4, 3)]), None);
-    }
-
-    #[test]
-    fn memory_at_a_moment_is_what_was_last_seen_before_it() {
-        let timeline = [(0.0, 1), (0.5, 90), (1.0, 80)];
-        assert_eq!(resident_at(&timeline, 0.9), Some(90));
-        assert_eq!(resident_at(&timeline, 7.0), Some(80));
-        assert_eq!(resident_at(&timeline, -1.0), None);
     }
 
     #[test]

@@ -68,6 +68,7 @@ pub fn last(document: &Document, path: &Path, label: &str) -> Result<Past> {
             other
                 .extension()
                 .is_some_and(|extension| extension == "json")
+                && other.file_name() != path.file_name()
         })
         .filter_map(|other| {
             Some(Past {
@@ -75,7 +76,6 @@ pub fn last(document: &Document, path: &Path, label: &str) -> Result<Past> {
                 path: other,
             })
         })
-        .filter(|past| past.document.started != document.started)
         .filter(|past| label.is_empty() || past.document.label == label)
         .filter(|past| {
             document

@@ -13,7 +13,6 @@ _Atomic(bool) hak_dying;
 #define MOST_BYTES  HAK_GIB(1)
 #define LEAST_BYTES HAK_MIB(1)
 #define OPEN_BYTES  HAK_MIB(1) // made writable at a time
-// Other threads may go on and use up all of it before a reporter is done. So half is left to those that found a misuse.
 
 // At the start of the addresses apart. Counts in bytes from there; of those that only grow a thread may see an old value,
 // which costs it another look.
@@ -95,6 +94,7 @@ static bool apart_open(struct apart *apart, size_t end)
 static struct head *apart_take(struct apart *apart, size_t bytes, size_t alignment)
 {
     const uintptr_t start = (uintptr_t)apart;
+    // Other threads may go on until nothing is left for a reporter of crashes. So half is for those that found a misuse.
     const size_t most = has_found() ? apart->bytes : apart->bytes / 2;
     size_t used = hak_load_relaxed(&apart->used);
     size_t place;

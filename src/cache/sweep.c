@@ -119,15 +119,9 @@ static bool visit_locked(struct hak_cache *cache,
 // Caches that are watched no more, together: one barrier for them.
 enum { UNWATCHED_TOGETHER = 64 };
 
-// Ends the part here? Who forks waits for the lock, and where many threads are at work the pass may take seconds, as who sweeps
-// has as little of a processor as each of them.
-static bool makes_way(void)
-{
-    return hak_lock_is_wanted(&hak_watch.lock);
-}
-
-// A pass over the caches that are watched, or a part of it: as many of them as `how` allows, one while somebody waits. The next
-// part goes on where this one ends, so that each cache is looked at once in a pass.
+// A pass over the caches that are watched, or a part of it: `caches` of them at most, and one while somebody waits for the lock, as
+// who forks does: where many threads are at work a pass may take seconds. The next part goes on where this one ends, so that each
+// cache is looked at once in a pass.
 static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsigned caches)
     HAK_REQUIRES(&hak_watch.lock)
 {
@@ -160,7 +154,7 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
             unwatch_judge(unwatched, count);
             count = 0;
         }
-        if (HAK_UNLIKELY(makes_way())) {
+        if (HAK_UNLIKELY(hak_lock_is_wanted(&hak_watch.lock))) {
             break;
         }
     }

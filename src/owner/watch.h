@@ -19,8 +19,7 @@ struct hak_watch {
     struct hak_lock lock;        // rank "sweep": one sweep at a time
     struct hak_owner *watched;   // lock: linked by watch_next
     struct hak_owner *unvisited; // lock: what the present pass has not come to
-    unsigned
-        strips; // lock: passes that take everything, in the middle of which the lock may be free
+    unsigned strips;             // lock: passes that take everything, and may be in the middle
     // Those that are to be watched, newest first.
     //   written by   any thread       hak_watch_add    CAS, release
     //   taken by     holder of lock   hak_watch_all    exchange, acquire

@@ -114,7 +114,7 @@ impl Running {
         }
     }
 
-    /// Seconds since the command began, to some milliseconds, and what is resident now, in KiB.
+    /// See `Watched::moment`; the seconds are right to some milliseconds.
     pub fn moment(&self) -> (f64, u64) {
         self.watched.moment(self.started)
     }

@@ -54,13 +54,13 @@ impl Watched {
         state.grace_until = Some(grace_until);
     }
 
-    /// Of all processes that belong to the command, now.
-    pub fn resident_kib(&self) -> u64 {
+    /// What all processes that belong to the command have resident now.
+    fn resident_kib(&self) -> u64 {
         let living = self.state().living.clone();
         living.iter().map(|pid| resident_kib(*pid)).sum()
     }
 
-    /// Seconds since it was started, and the same.
+    /// Seconds since the command was started, and what is resident now, in KiB.
     pub fn moment(&self, started: Instant) -> (f64, u64) {
         (started.elapsed().as_secs_f64(), self.resident_kib())
     }

@@ -75,10 +75,15 @@ HAK_INTERNAL extern HAK_TLS char hak_call_thread;
 #    define HAK_COUNT_CALL() \
         hak_count(&hak_call_places[(uintptr_t)&hak_call_thread / 4096 % HAK_CALL_PLACES].count, 1)
 
+// A sixteenth of the memory, for each shard. There are 64 of these, as on a machine with 64 processors, which has 2 GiB for each at
+// least; this one may have less.
+#    define HAK_PART_OF_SHARD(bytes) ((bytes) > HAK_MIB(128) ? (bytes) : HAK_MIB(128))
+
 #else
 #    define HAK_LOCK_COUNTS
-#    define HAK_LOCK_TAKEN(lock)   ((void)0)
-#    define HAK_LOCK_WAITED(lock)  ((void)0)
-#    define HAK_LOCK_DROPPED(lock) ((void)0)
-#    define HAK_COUNT_CALL()       ((void)0)
+#    define HAK_LOCK_TAKEN(lock)     ((void)0)
+#    define HAK_LOCK_WAITED(lock)    ((void)0)
+#    define HAK_LOCK_DROPPED(lock)   ((void)0)
+#    define HAK_COUNT_CALL()         ((void)0)
+#    define HAK_PART_OF_SHARD(bytes) (bytes)
 #endif

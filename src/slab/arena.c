@@ -146,8 +146,9 @@ uint32_t hak_arena_returns(void)
 static size_t untold_most(void)
 {
     const bool is_limited = hak_load_relaxed(&hak_options.limit_soft) != 0;
-    const size_t part = hak_load_relaxed(&hak_arena.part_bytes) / 2 / (hak_arena.shard_mask + 1);
-    return is_limited ? 0 : hak_least(part, UNTOLD_MOST);
+    const size_t part =
+        HAK_PART_OF_SHARD(hak_load_relaxed(&hak_arena.part_bytes) / (hak_arena.shard_mask + 1));
+    return is_limited ? 0 : hak_least(part / 2, UNTOLD_MOST);
 }
 
 // Who has a shard's lock after us knows what we have said; who had it before has told us.

@@ -63,6 +63,7 @@ static void add_slab(struct hak_figures *figures, const struct hak_run *slab)
     } else if (slab->state == HAK_RUN_LARGE) {
         totals->live_blocks++;
         totals->live_bytes += slab->bytes;
+        figures->mapping_live_bytes += slab->units == 0 ? slab->bytes : 0;
     }
 }
 
@@ -168,8 +169,9 @@ static void count_all(struct hak_figures *figures)
     figures->retaken_bytes = hak_load_relaxed(&hak_arena.retaken_bytes);
     figures->peak_mapped_bytes = hak_load_relaxed(&hak_arena.peak_bytes);
     figures->failures = hak_load_relaxed(&hak_failures.count);
+    figures->mapping_bytes = hak_load_relaxed(&hak_arena.mapping_bytes);
     figures->totals.mapped_bytes =
-        hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.mapping_bytes);
+        hak_load_relaxed(&hak_arena.super_bytes) + figures->mapping_bytes;
     if (hak_load_relaxed(&hak_guard.base) != NULL) { // where sampled blocks lie
         figures->totals.mapped_bytes += HAK_SUPER_BYTES;
         figures->peak_mapped_bytes += HAK_SUPER_BYTES;

@@ -39,7 +39,9 @@ struct hak_class_figures {
 
 struct hak_figures {
     struct hak_stats totals;
-    bool is_walked; // false: locks were not to be had, and only what needs none is here
+    bool is_walked;            // false: locks were not to be had, and only what needs none is here
+    size_t mapping_bytes;      // of mapped_bytes: blocks' own mappings
+    size_t mapping_live_bytes; // of live_bytes: the blocks in these
 #define HAK_FIGURE(name) uint64_t name;
     HAK_COUNTERS(HAK_FIGURE)
 #undef HAK_FIGURE

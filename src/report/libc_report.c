@@ -22,18 +22,35 @@ struct wide {
     FIELDS(size_t);
 };
 
+// What has no mapping of its own is what it calls the arena: in use, or free. Free blocks that lie ready in caches are what it
+// calls fast; of the rest it counts each block, and what a superslab has free beside blocks as one.
+static struct wide wide_of(const struct hak_figures *figures)
+{
+    const struct hak_stats *totals = &figures->totals;
+    const size_t arena = totals->mapped_bytes - figures->mapping_bytes;
+    const size_t used = totals->live_bytes - figures->mapping_live_bytes;
+    struct wide wide = {
+        .arena = arena,
+        .ordblks = totals->superslab_count,
+        .hblks = totals->mapping_count,
+        .hblkhd = figures->mapping_bytes,
+        .fsmblks = totals->cached_bytes,
+        .uordblks = used,
+        .fordblks = arena - used,
+        .keepcost = totals->dirty_bytes + totals->kept_bytes,
+    };
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        wide.smblks += figures->classes[size_class].cached_blocks;
+        wide.ordblks += figures->classes[size_class].slab_free_blocks;
+    }
+    return wide;
+}
+
 static struct wide wide_info(void)
 {
-    struct hak_stats stats;
-    hak_stats_read(&stats);
-    return (struct wide){
-        .arena = stats.mapped_bytes,
-        .ordblks = stats.superslab_count,
-        .hblks = stats.mapping_count,
-        .uordblks = stats.live_bytes,
-        .fordblks = stats.mapped_bytes - stats.live_bytes,
-        .keepcost = stats.dirty_bytes + stats.kept_bytes,
-    };
+    struct hak_figures figures;
+    hak_figures_read(&figures, 0);
+    return wide_of(&figures);
 }
 
 static int as_int(size_t value)
@@ -48,7 +65,10 @@ static struct narrow narrow_info(void)
     return (struct narrow){
         .arena = as_int(wide.arena),
         .ordblks = as_int(wide.ordblks),
+        .smblks = as_int(wide.smblks),
         .hblks = as_int(wide.hblks),
+        .hblkhd = as_int(wide.hblkhd),
+        .fsmblks = as_int(wide.fsmblks),
         .uordblks = as_int(wide.uordblks),
         .fordblks = as_int(wide.fordblks),
         .keepcost = as_int(wide.keepcost),
@@ -100,30 +120,20 @@ static void print_element(FILE *stream, const char *name, const char *type, size
     fprintf(stream, "<%s type=\"%s\" size=\"%zu\"/>\n", name, type, bytes);
 }
 
-// What the C library's document has for its heap and once more for all of them: we have one. Free blocks that lie ready in caches
-// are what it calls fast, and all that is free beside them the rest.
+// What the C library's document has for its heap and once more for all of them: we have one. The figures are those of mallinfo2;
+// the most is known with mappings only.
 static void print_totals(const struct hak_figures *figures, bool is_all, FILE *stream)
 {
-    const struct hak_stats *totals = &figures->totals;
-    const size_t current = totals->mapped_bytes + totals->metadata_bytes;
-    size_t cached = 0;
-    size_t rest = totals->superslab_count;
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        cached += figures->classes[size_class].cached_blocks;
-        rest += figures->classes[size_class].slab_free_blocks;
-    }
-    print_total(stream, "fast", cached, totals->cached_bytes);
-    print_total(stream,
-                "rest",
-                rest,
-                totals->kept_bytes + totals->slab_free_bytes + totals->unit_free_bytes);
+    const struct wide wide = wide_of(figures);
+    print_total(stream, "fast", wide.smblks, wide.fsmblks);
+    print_total(stream, "rest", wide.ordblks, wide.fordblks - wide.fsmblks);
     if (is_all) {
-        print_total(stream, "mmap", totals->mapping_count, 0); // their bytes are the heap's
+        print_total(stream, "mmap", wide.hblks, wide.hblkhd);
     }
-    print_element(stream, "system", "current", current);
-    print_element(stream, "system", "max", figures->peak_mapped_bytes + totals->metadata_bytes);
-    print_element(stream, "aspace", "total", current);
-    print_element(stream, "aspace", "mprotect", current);
+    print_element(stream, "system", "current", wide.arena);
+    print_element(stream, "system", "max", figures->peak_mapped_bytes);
+    print_element(stream, "aspace", "total", wide.arena);
+    print_element(stream, "aspace", "mprotect", wide.arena);
 }
 
 // The C library's document, which programs and exporters read, with our elements beside its own.

@@ -38,6 +38,64 @@ static void check_mallinfo(void)
     HT_CHECK(held >= least - least / 4, "mallinfo2 fell by %zu after %zu were freed", held, least);
 }
 
+// A block with a mapping of its own counts there, and nowhere else.
+static void check_mapping(void)
+{
+    size_t bytes = (size_t)1 << 30;
+    struct mallinfo2 before = mallinfo2();
+    char *volatile block = malloc(bytes);
+    HT_CHECK(block != NULL, "malloc of 1 GiB failed");
+    struct mallinfo2 full = mallinfo2();
+    free(block);
+    struct mallinfo2 after = mallinfo2();
+    HT_CHECK(full.hblks == before.hblks + 1 && after.hblks == before.hblks, "hblks is wrong");
+    // In mode secure it lies between guards.
+    HT_CHECK(full.hblkhd - before.hblkhd >= bytes &&
+                 full.hblkhd - before.hblkhd < bytes + bytes / 8,
+             "of 1 GiB in a mapping hblkhd has %zu",
+             full.hblkhd - before.hblkhd);
+    HT_CHECK(after.hblkhd == before.hblkhd, "hblkhd keeps what has gone");
+    HT_CHECK(full.uordblks - before.uordblks < bytes / 8, "uordblks has the mapping, too");
+    HT_CHECK(full.arena - before.arena < bytes / 8, "arena has the mapping, too");
+}
+
+static size_t number_behind(const char *text, const char *what)
+{
+    const char *found = strstr(text, what);
+    HT_CHECK(found != NULL, "no %s", what);
+    return strtoull(found + strlen(what), NULL, 10);
+}
+
+// What stands still is the same by whatever name it is asked for. The document's buffer is made before.
+static void check_agreement(void)
+{
+    static char text[65536];
+    char *volatile block = malloc((size_t)1 << 30);
+    FILE *stream = fmemopen(text, sizeof text, "w");
+    HT_CHECK(block != NULL && stream != NULL, "no memory");
+    setvbuf(stream, NULL, _IONBF, 0);
+    HT_CHECK(malloc_info(0, stream) == 0, "malloc_info failed");
+    struct mallinfo2 info = mallinfo2();
+    HT_CHECK(malloc_info(0, stream) == 0, "malloc_info failed");
+    const char *all = strstr(text, "</heap>");
+    size_t fast_bytes = number_behind(strstr(all, "type=\"fast\""), "size=\"");
+    size_t rest_bytes = number_behind(strstr(all, "type=\"rest\""), "size=\"");
+    HT_CHECK(number_behind(all, "type=\"fast\" count=\"") == info.smblks, "smblks is not fast's");
+    HT_CHECK(number_behind(all, "type=\"rest\" count=\"") == info.ordblks, "ordblks is not rest's");
+    HT_CHECK(number_behind(all, "type=\"mmap\" count=\"") == info.hblks, "hblks is not mmap's");
+    HT_CHECK(number_behind(strstr(all, "type=\"mmap\""), "size=\"") == info.hblkhd,
+             "hblkhd is not mmap's");
+    HT_CHECK(fast_bytes == info.fsmblks, "fsmblks is not fast's");
+    HT_CHECK(fast_bytes + rest_bytes == info.fordblks, "fordblks is not fast and rest");
+    HT_CHECK(number_behind(all, "<system type=\"current\" size=\"") == info.arena,
+             "arena is not the system's");
+    HT_CHECK(info.uordblks + info.fordblks == info.arena, "arena is not what is in it");
+    HT_CHECK(number_behind(all, "<mapped_bytes>") == info.arena + info.hblkhd,
+             "arena and hblkhd are not what is mapped");
+    fclose(stream);
+    free(block);
+}
+
 static void check_malloc_info(void)
 {
     char *text = NULL;
@@ -93,6 +151,8 @@ int main(void)
 {
     ht_start();
     check_mallinfo();
+    check_mapping();
+    check_agreement();
     check_malloc_info();
     check_malloc_stats();
     HT_CHECK(mallopt(M_MMAP_THRESHOLD, 1024 * 1024) == 1, "mallopt(M_MMAP_THRESHOLD) refused");

@@ -142,6 +142,21 @@ HAK_INLINE void *realloc_small(void *block, unsigned size_class, size_t bytes, c
     return realloc_usual(block, old_bytes, bytes, site);
 }
 
+static void *realloc_elsewhere(struct hak_run *run, size_t bytes, const void *site)
+{
+    const bool will_grow = bytes > run->bytes;
+    if (run->units > 0 && will_grow && bytes >= GROWN_MIN && bytes <= PTRDIFF_MAX) {
+        const struct hak_request request = {bytes, 1, site};
+        void *other = hak_alloc_large(request, grown_alignment(bytes), NULL);
+        return realloc_into(other, run->base, run->bytes, bytes);
+    }
+    void *other = realloc_by_copy(run->base, run->bytes, bytes, site);
+    if (other != NULL && will_grow) {
+        hak_large_leave_room(other);
+    }
+    return other;
+}
+
 static void *realloc_large(void *block, size_t bytes, const void *site)
 {
     // A dying process changes nothing (dying.h); one that a feature owns and that is free, the copy or the free tells about.
@@ -159,18 +174,18 @@ static void *realloc_large(void *block, size_t bytes, const void *site)
         hak_misuse_freed_realloc(block, run->bytes);
     }
     void *same = bytes <= PTRDIFF_MAX ? hak_large_resize(run, bytes) : NULL;
-    if (same == NULL && run->units > 0 && bytes > run->bytes && bytes >= GROWN_MIN) {
-        const struct hak_request request = {bytes, 1, site};
-        void *other = hak_alloc_large(request, grown_alignment(bytes), NULL);
-        return realloc_into(other, block, run->bytes, bytes);
-    }
     if (same == NULL) {
-        const bool will_grow = bytes > run->bytes;
-        void *other = realloc_by_copy(block, run->bytes, bytes, site);
-        if (other != NULL && will_grow) {
-            hak_large_leave_room(other);
+        const int error = errno;
+        void *other = realloc_elsewhere(run, bytes, site);
+        // For the other block all that is free has gone back: what lay behind this one, too.
+        if (HAK_LIKELY(other != NULL) || bytes > PTRDIFF_MAX || hak_seen_injects()) {
+            return other;
         }
-        return other;
+        same = hak_large_resize(run, bytes);
+        if (same == NULL) {
+            return NULL;
+        }
+        errno = error;
     }
     hak_hook_large(same, (struct hak_request){bytes, 1, site});
     return same;

@@ -1,7 +1,7 @@
 // native only
 // not secure: each large block has pages of its own there
 // At a limit of addresses (RLIMIT_AS) realloc is refused only where malloc of as much is: the places that a block that grows comes
-// to best (what_grows_again_meets_the_same_pages) may be taken, or too large.
+// to best (what_grows_again_meets_the_same_pages) may be taken, or too large. And not where it can stay where it is.
 #include "../support/addresses.h"
 
 enum { BLOCKS = 256, GAPS = 20, UNIT_BYTES = 64 * 1024, ALIGNED_UNITS = 4 };
@@ -71,9 +71,33 @@ static void into_a_mapping(void)
     }
 }
 
+// What lies behind it was freed, and waits to be used again: a copy has no room, and a block that stays where it is has.
+static void where_it_is(void)
+{
+    enum { TRIES = 8 };
+    unsigned char *behind[TRIES];
+    unsigned char *grower = take(12 * HT_MIB);
+    size_t next = TRIES;
+    for (size_t i = 0; i < TRIES; i++) {
+        behind[i] = take(HT_MIB);
+        next = behind[i] == grower + 12 * HT_MIB ? i : next;
+    }
+    HT_CHECK(next < TRIES, "no block lies behind the first");
+    ht_limit_addresses(0);
+    free(behind[next]);
+    grow(grower, 12 * HT_MIB, 12 * HT_MIB + UNIT_BYTES);
+    ht_limit_addresses(SIZE_MAX);
+    for (size_t i = 0; i < TRIES; i++) {
+        if (i != next) {
+            free(behind[i]);
+        }
+    }
+}
+
 int main(void)
 {
     ht_start();
+    where_it_is();
     into_a_mapping();
     into_a_gap();
     return 0;

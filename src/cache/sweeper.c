@@ -230,6 +230,7 @@ static struct {
     unsigned left;       // the lock
     bool is_refused;     // the lock: the last could not be started
     uint64_t started_ns; // the lock: when that was
+    uint64_t put_off_ns; // the lock: until when; 0: it is not put off
 } starts;
 
 static bool is_skipped_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
@@ -241,6 +242,7 @@ static bool is_skipped_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
 
 static void note_start_locked(bool is_started) HAK_REQUIRES(&hak_sweeper_lock)
 {
+    starts.put_off_ns = 0;
     starts.is_refused = !is_started;
     starts.started_ns = hak_os_about_now_ns();
     starts.skips = is_started ? starts.skips : 2 * starts.skips + 1;
@@ -283,13 +285,34 @@ static void thread_end(void)
     take_whole_tick();
 }
 
+_Atomic(int) hak_sweeper_owed;
+
+// A signal's handler may have interrupted pthread_create, whose locks a start takes. A thread that blocks a signal may be in one:
+// there the start is put off for longer than handlers take, and is owed meanwhile. Other threads may make it before.
+static bool may_start_here_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
+{
+    if (!hak_os_may_be_in_handler()) {
+        return true;
+    }
+    const uint64_t now = hak_os_about_now_ns();
+    if (starts.put_off_ns == 0) {
+        starts.put_off_ns = now + TICK_NS;
+    }
+    const bool is_put_off = hak_os_is_soon(now, starts.put_off_ns, TICK_NS);
+    if (is_put_off) {
+        hak_store_relaxed(&hak_sweeper_owed, hak_os_process_id());
+    }
+    return !is_put_off;
+}
+
 // One step towards what is wanted; true when there may be another. The C library starts and joins with locks of its own, whose
 // holders may call malloc: so ours is not held meanwhile, and whoever comes then leaves it to this thread to look again.
 static bool adjust(void)
 {
     hak_lock_take(&hak_sweeper_lock);
     const bool has = hak_load_relaxed(&hak_due_has_sweeper_thread);
-    const bool is_starting = !is_adjusting && !has && is_wanted_locked() && !is_skipped_locked();
+    const bool is_starting = !is_adjusting && !has && is_wanted_locked() && !is_skipped_locked() &&
+                             may_start_here_locked();
     const bool is_ending = !is_adjusting && has && threads < 2 && !has_hook();
     is_adjusting |= is_starting || is_ending;
     hak_store_relaxed(&hak_due_has_sweeper_thread, has && !is_ending);
@@ -316,10 +339,9 @@ static void count_thread(unsigned more)
 {
     hak_lock_take(&hak_sweeper_lock);
     threads += more;
+    starts.put_off_ns = threads < 2 ? 0 : starts.put_off_ns;
     hak_lock_drop(&hak_sweeper_lock);
 }
-
-_Atomic(int) hak_sweeper_owed;
 
 void hak_sweeper_thread_came(bool may_start)
 {
@@ -420,6 +442,7 @@ void hak_sweeper_forked_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
 {
     threads = hak_cache_self != &hak_cache_nobody;
     is_adjusting = false;
+    starts.put_off_ns = 0;
     hak_store_relaxed(&hak_sweeper_owed, 0);
     hak_store_relaxed(&hak_due_has_sweeper_thread, false);
     hak_store_relaxed(&hak_sweep_runs, 0);

@@ -26,7 +26,7 @@ HAK_INTERNAL extern _Atomic(uint32_t) hak_sweep_runs;
 HAK_INTERNAL void hak_sweeper_thread_came(bool may_start);
 HAK_INTERNAL void hak_sweeper_thread_left(void);
 
-// The process whose thread has come in a free when there was no sweeper, or 0.
+// The process whose thread has come in a free, or maybe in a signal's handler, when there was no sweeper, or 0.
 HAK_INTERNAL extern _Atomic(int) hak_sweeper_owed;
 // The calling thread is in malloc, with no lock of ours.
 HAK_INTERNAL HAK_COLD void hak_sweeper_start_owed(void);

@@ -214,6 +214,8 @@ HAK_INTERNAL HAK_MUST_USE bool hak_os_barrier_all(void);
 // Run `work` in a thread of its own, one at a time, in which all signals are blocked. False when it cannot be started. And
 // wait until it has ended.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_start_thread(void (*work)(void));
+// May the calling thread be in a signal's handler, in which one could be started? There the handler's signal is blocked.
+HAK_INTERNAL HAK_MUST_USE bool hak_os_may_be_in_handler(void);
 HAK_INTERNAL void hak_os_join_thread(void);
 // Has the process no thread but this one? False when the kernel does not tell.
 HAK_INTERNAL bool hak_os_has_one_task(void);

@@ -116,6 +116,15 @@ bool hak_os_start_thread(void (*work)(void))
     return is_started;
 }
 
+bool hak_os_may_be_in_handler(void)
+{
+    uint64_t blocked = 0;
+    return may_start_thread &&
+           hak_syscall(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&blocked, sizeof blocked, 0, 0) ==
+               0 &&
+           blocked != 0;
+}
+
 // Whoever is to be cancelled is not, in the middle of this: its caller has more to do.
 void hak_os_join_thread(void)
 {

@@ -61,6 +61,31 @@ static void a_thread_that_begins_with_a_free_has_it_later(void)
     UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
 }
 
+// Where a thread blocks signals, it may be in a handler that has interrupted the start of another thread.
+static void it_is_put_off_where_signals_are_blocked(void)
+{
+    hak_fake.now_ns += 1001 * MS;
+    hak_sweeper_thread_left();
+    const size_t starts = hak_fake.thread_starts;
+    hak_fake.blocks_signals = true;
+    hak_sweeper_thread_came(true);
+    hak_sweeper_start_if_owed();
+    UNIT_EQUAL(hak_fake.thread_starts, starts);
+    hak_fake.blocks_signals = false; // another thread
+    hak_sweeper_start_if_owed();
+    UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
+    hak_fake.now_ns += 1001 * MS;
+    hak_sweeper_thread_left();
+    hak_fake.blocks_signals = true;
+    hak_sweeper_thread_came(true);
+    UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
+    hak_fake.now_ns += 101 * MS; // longer than handlers take
+    hak_sweeper_start_if_owed();
+    UNIT_EQUAL(hak_fake.thread_starts, starts + 2);
+    UNIT_CHECK(hak_due_has_sweeper());
+    hak_fake.blocks_signals = false;
+}
+
 // Threads that come one after the other: where it did not live for long, not each has it started.
 static void short_lives_are_fewer_and_fewer(void)
 {
@@ -331,6 +356,7 @@ int main(void)
     new_thread();
     two_threads_have_one();
     a_thread_that_begins_with_a_free_has_it_later();
+    it_is_put_off_where_signals_are_blocked();
     short_lives_are_fewer_and_fewer();
     a_forked_child_has_none();
     what_is_kept_at_the_end_is_given_back(false);

@@ -93,6 +93,7 @@ struct hak_fake {
     _Atomic(size_t) huge_refusals; // hak_os_want_huge(…, false)
     _Atomic(size_t) table_drops;   // hak_os_drop_page_tables
     _Atomic(size_t) thread_starts;
+    bool blocks_signals;          // who asks whether it may be in a handler
     _Atomic(size_t) mapped_bytes; // by map, reserve and remap
     void (*work)(void);           // of the latest thread that was started
     char request[64];             // written to the file that is watched

@@ -1,4 +1,4 @@
-// fake_event.c -- a file that can be watched, as a test says.
+// fake_event.c -- what may be heard of, files that are watched and signals, as a test says.
 #include <string.h>
 
 #include "fake.h"
@@ -22,4 +22,9 @@ bool hak_event_came(struct hak_event *event)
     hak_fake.event_came = false;
     event->held.file = hak_fake.event_ends ? -1 : event->held.file;
     return came && !hak_fake.event_ends;
+}
+
+bool hak_os_may_be_in_handler(void)
+{
+    return hak_fake.blocks_signals;
 }

@@ -10,6 +10,10 @@
 #ifndef HAKMEM_HAKMEM_HPP
 #define HAKMEM_HAKMEM_HPP
 
+#if __cplusplus < 201703L
+#    error "hakmem.hpp needs C++17 or later (-std=c++17); hakmem.h works with all"
+#endif
+
 #include <cstddef>
 #include <cstdlib>
 #include <limits>

@@ -22,6 +22,9 @@ flags=(-O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -Wall -Wextra -Wpedantic -Wconv
     -I"${header%/hakmem/hakmem.hpp}")
 
 for compiler in "${compilers[@]}"; do
+    # What it needs is said in its own words.
+    ! "$compiler" -std=c++14 "${flags[@]}" -fsyntax-only "$here/heaps.cpp" 2>"$root/refused"
+    grep -q 'hakmem.hpp needs C++17' "$root/refused"
     for standard in 17 20 23; do
         "$compiler" -std="c++$standard" "${flags[@]}" -c "$here/heaps.cpp" -o "$root/heaps.o"
         "$compiler" "$root/heaps.o" -o "$root/linked" "$archive" -pthread

@@ -54,6 +54,8 @@ pub fn record(options: &Options) -> Result<Recorded> {
     std::thread::sleep(CALIBRATION);
     let burst_ticks = calibration.ticks_per_second() * BURST.as_secs_f64();
     let channel = Channel::create(options.stack_frames, burst_ticks as u64)?;
+    // Before there is a file, so that none is left without its end.
+    let watch = Watch::begin();
     let units =
         |calibration: &Calibration| calibration.ticks_per_second() / f64::from(1 << TIME_SHIFT);
     let mut writer = if options.is_there {
@@ -80,7 +82,6 @@ pub fn record(options: &Options) -> Result<Recorded> {
         },
     )?;
     let mut collector = Collector::new(&channel, writer);
-    let watch = Watch::begin();
     let child = launch(options, &channel).inspect_err(|_| {
         let _ = std::fs::remove_file(&options.output);
     })?;

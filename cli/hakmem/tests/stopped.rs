@@ -219,3 +219,34 @@ fn a_recording_that_is_ended_at_once_is_a_trace() {
         info.ended_with(0).says("exit code 143");
     }
 }
+
+/// And what it has started ends with it.
+#[test]
+fn a_client_that_takes_long_is_not_waited_for() {
+    let workshop = Workshop::open();
+    let server =
+        "/usr/bin/python3 -c \"import time; open('ready', 'w'); time.sleep(60); print('asked')\"";
+    let mut line = vec!["compare", "-a", "glibc", "--server", server, "--ready"];
+    line.extend([
+        "ready",
+        "--client",
+        "echo $$ >pid; rm ready; sleep 60; true",
+    ]);
+    let child = start(&workshop, &line);
+    let begin = Instant::now();
+    let of_client = loop {
+        let text = std::fs::read_to_string(workshop.path("pid")).unwrap_or_default();
+        if text.ends_with('\n') {
+            break text.trim().to_string();
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "no client runs");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let asked = Instant::now();
+    let number = nix::unistd::Pid::from_raw(child.id() as i32);
+    nix::sys::signal::kill(number, Signal::SIGTERM).unwrap();
+    let answer = Answer::from(child.wait_with_output().unwrap());
+    answer.is_one_line(1, "stopped before the first run");
+    assert!(asked.elapsed() < Duration::from_secs(20), "{asked:?}");
+    assert!(!Path::new(&format!("/proc/{of_client}")).exists());
+}

@@ -4,12 +4,17 @@ use crate::interrupt;
 use crate::launch::Running;
 use crate::meter::Stop;
 use crate::workload::{Ready, Server, Workload};
+use nix::libc;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::process::{Command, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 const SERVER_START: Duration = Duration::from_secs(10);
 const SERVER_POLL: Duration = Duration::from_millis(5);
+const CLIENT_POLL: Duration = Duration::from_millis(100);
 
 /// What became of a server while its clients ran.
 pub struct Driven {
@@ -75,6 +80,26 @@ pub fn is_ready(ready: &Ready) -> bool {
     }
 }
 
+/// What it printed, and how it ended. Whoever asks for an end does not wait for it: it may take hours, and what it started is
+/// of its group.
+fn until_interrupted(child: Child) -> io::Result<Output> {
+    let group = child.id().cast_signed();
+    std::thread::scope(|scope| {
+        let (done, waits) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            while waits.recv_timeout(CLIENT_POLL) == Err(RecvTimeoutError::Timeout) {
+                if interrupt::requested() {
+                    // SAFETY: a signal to other processes touches no memory of ours.
+                    unsafe { libc::kill(-group, libc::SIGKILL) };
+                }
+            }
+        });
+        let output = child.wait_with_output();
+        drop(done);
+        output
+    })
+}
+
 /// Run commands without any preload; returns all that they print.
 pub fn run_unmeasured(
     workload: &Workload,
@@ -103,8 +128,15 @@ pub fn run_unmeasured(
             )
             .current_dir(&workload.folder)
             .stdin(Stdio::null())
-            .output()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .and_then(until_interrupted)
             .map_err(|error| Stop::Refused(format!("{what} '{shown}' cannot be run: {error}")))?;
+        if interrupt::requested() {
+            return Err(Stop::Interrupted);
+        }
         if !done.status.success() {
             let text = String::from_utf8_lossy(&done.stderr);
             let last = text.trim().lines().next_back().unwrap_or("no message");

@@ -11,8 +11,6 @@ use serde::Serialize;
 
 /// Points of the curve of live bytes.
 const MOMENTS: usize = 400;
-/// Sizes that are counted one by one; a program with more distinct ones has their sum in the classes.
-const EXACT_SIZES_MAX: usize = 1 << 20;
 const TOP_SIZES: usize = 20;
 /// Lifetimes are counted by decades from 100 ns to 1,000 s.
 pub const LIFETIMES: usize = 12;
@@ -383,9 +381,7 @@ impl Pass<'_> {
         class.count += 1;
         class.bytes += step.size;
         class.held.give(&result.peak, step.size);
-        if self.exact.len() < EXACT_SIZES_MAX || self.exact.contains_key(&step.size) {
-            *self.exact.entry(step.size).or_default() += 1;
-        }
+        *self.exact.entry(step.size).or_default() += 1;
         if step.stack != 0 {
             let site = sites.entry(step.stack).or_default();
             site.stack = step.stack;

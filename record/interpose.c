@@ -31,6 +31,8 @@ HAK_EXPORT void *malloc(size_t bytes)
         if (HAK_UNLIKELY(inner == NULL)) {
             hak_record_refused(EVENT_MALLOC, bytes, 0);
         }
+        hak_recorder.exception = inner;
+        hak_recorder.exception_bytes = bytes;
         return inner;
     }
     void *block = hak_next.malloc(bytes);
@@ -59,6 +61,9 @@ HAK_EXPORT void free(void *block)
         return;
     }
     if (HAK_UNLIKELY(!hak_recorder_enter())) {
+        if (block == hak_recorder.exception) {
+            hak_recorder.exception = NULL;
+        }
         hak_next.free(block);
         return;
     }

@@ -4,7 +4,8 @@
 // operators of their own that do not; so these stand in front of both, and the call is recorded
 // once. An operator may throw bad_alloc through the frames here: they are compiled with
 // -fexceptions, and leaving is a cleanup. By then it is over for the recorder: what malloc refuses the
-// runtime's operator is recorded there (hak_record_refused), and the exception is a block, too.
+// runtime's operator is recorded there (hak_record_refused). An allocator's own operator does not call
+// malloc: what it refuses is recorded when it is left, and the exception, which is a block, too, with it.
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -26,17 +27,13 @@ static bool is_in_new(bool has_entered)
     return has_entered && hak_recorder.state == RECORDER_IN_NEW;
 }
 
-static void leave_new(const bool *has_entered)
-{
-    if (is_in_new(*has_entered)) {
-        hak_recorder_leave();
-    }
-}
-
-static bool enter_new(void)
+static bool enter_new(size_t bytes, size_t alignment)
 {
     const bool has_entered = hak_recorder_enter();
     if (has_entered) {
+        hak_recorder.new_bytes = bytes;
+        hak_recorder.exception = NULL;
+        hak_recorder.new_alignment_log2 = alignment != 0 ? (uint8_t)__builtin_ctzll(alignment) : 0;
         hak_recorder.state = RECORDER_IN_NEW;
     }
     return has_entered;
@@ -50,6 +47,23 @@ void hak_record_refused(enum event_kind kind, size_t bytes, unsigned alignment_l
         hak_record_long(kind, NULL, bytes, alignment_log2);
         hak_recorder_leave();
     }
+}
+
+// By an exception, unless the call is recorded.
+static void leave_new(const bool *has_entered)
+{
+    if (!is_in_new(*has_entered)) {
+        return;
+    }
+    struct recorder *self = &hak_recorder;
+    const unsigned alignment_log2 = self->new_alignment_log2;
+    self->state = RECORDER_BUSY;
+    hak_record_long(
+        alignment_log2 != 0 ? EVENT_ALIGNED : EVENT_MALLOC, NULL, self->new_bytes, alignment_log2);
+    if (self->exception != NULL) {
+        hak_record(EVENT_MALLOC, self->exception, self->exception_bytes);
+    }
+    hak_recorder_leave();
 }
 
 // Look the runtime's function up the first time; NULL when the program has no C++ runtime.
@@ -83,17 +97,17 @@ static void *alloc_without_runtime(size_t bytes, size_t alignment)
 }
 
 // `parameters` and `arguments` are the operator's; `alignment` is one of them, or 0.
-#define OPERATOR_NEW(name, parameters, arguments, alignment)                                   \
-    HAK_EXPORT void *name parameters;                                                          \
-    HAK_EXPORT void *name parameters                                                           \
-    {                                                                                          \
-        static _Atomic(uintptr_t) found;                                                       \
-        const bool has_entered __attribute__((cleanup(leave_new))) = enter_new();              \
-        void *(*next)parameters;                                                               \
-        *(void **)(&next) = find_once(&found, #name);                                          \
-        void *block = next != NULL ? next arguments : alloc_without_runtime(bytes, alignment); \
-        note_alloc(has_entered, block, bytes, alignment);                                      \
-        return block;                                                                          \
+#define OPERATOR_NEW(name, parameters, arguments, alignment)                                      \
+    HAK_EXPORT void *name parameters;                                                             \
+    HAK_EXPORT void *name parameters                                                              \
+    {                                                                                             \
+        static _Atomic(uintptr_t) found;                                                          \
+        const bool has_entered __attribute__((cleanup(leave_new))) = enter_new(bytes, alignment); \
+        void *(*next)parameters;                                                                  \
+        *(void **)(&next) = find_once(&found, #name);                                             \
+        void *block = next != NULL ? next arguments : alloc_without_runtime(bytes, alignment);    \
+        note_alloc(has_entered, block, bytes, alignment);                                         \
+        return block;                                                                             \
     }
 
 // delete of NULL does nothing and is no event, as free of NULL.

@@ -29,8 +29,12 @@ struct recorder {
     uint32_t process;     // the process's number when the thread introduced itself
     uint32_t standing;    // the process's, when the thread last looked
     uint32_t thread;
-    uint8_t state;   // enum recorder_state
-    uint8_t endings; // how often its destructor was called
+    uint8_t state;              // enum recorder_state
+    uint8_t endings;            // how often its destructor was called
+    uint8_t new_alignment_log2; // of the operator new that it is in; 0: not asked for
+    size_t new_bytes;
+    const void *exception; // what malloc gave to that operator last: if it throws, the exception
+    size_t exception_bytes;
 };
 
 enum recorder_state {

@@ -360,3 +360,39 @@ fn a_size_that_is_frequent_late_is_counted() {
     let value: serde_json::Value = serde_json::from_str(&said.output).unwrap();
     assert_eq!(value["top_sizes"][0], serde_json::json!([77, 5000]));
 }
+
+/// jemalloc's and tcmalloc's do not call malloc.
+#[test]
+fn a_new_of_an_allocators_own_that_fails_is_one_call() {
+    let workshop = Workshop::open();
+    let library = "#include <cstddef>\n#include <new>\nextern \"C\" void *__libc_malloc(std::size_t);\n\
+        extern \"C\" void __libc_free(void *);\nvoid *operator new(std::size_t bytes)\n{\n    if (bytes >> 40) {\n\
+        throw std::bad_alloc();\n    }\n    return __libc_malloc(bytes);\n}\n\
+        void operator delete(void *block) noexcept { __libc_free(block); }\n\
+        void operator delete(void *block, std::size_t) noexcept { __libc_free(block); }\n";
+    let source = "#include <new>\nint main()\n{\n    volatile std::size_t most = std::size_t(1) << 62;\n\
+        for (int i = 0; i < 9; i++) {\n        try {\n            ::operator delete(::operator new(most));\n\
+        } catch (const std::bad_alloc &) {\n        }\n        ::operator delete(::operator new(1000 + i));\n    }\n}\n";
+    let files = [
+        workshop.write("own.cpp", library),
+        workshop.write("throws.cpp", source),
+    ];
+    let made = |name: &str, arguments: &[&str]| {
+        let made = std::process::Command::new("c++")
+            .args(["-O1", "-w", "-o", name])
+            .args(arguments)
+            .current_dir(workshop.folder())
+            .status();
+        assert!(made.unwrap().success());
+    };
+    made("libown.so", &["-shared", "-fPIC", text(&files[0])]);
+    made("throws", &[text(&files[1]), "./libown.so"]);
+    workshop.hakmem(&["record", "--", "./throws"]).ended_with(0);
+    let said = workshop.hakmem(&["trace", "info", "trace.hkt", "--json"]);
+    let value: serde_json::Value = serde_json::from_str(&said.output).unwrap();
+    let process = &value["processes"][0];
+    let calls = &process["calls"];
+    assert_eq!(calls["foreign_free"], 0, "{calls}");
+    assert_eq!(calls["failed"], 9, "{calls}");
+    assert_eq!(process["live_blocks_end"], 1, "{process}");
+}

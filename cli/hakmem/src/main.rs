@@ -12,6 +12,7 @@ mod frames;
 mod holds;
 mod manual;
 mod moment;
+mod numbers;
 mod output;
 mod page;
 mod picture;

@@ -212,7 +212,7 @@ fn what_is_something_else_is_called_so() {
     workshop
         .hakmem(&["doctor", "1", "--seconds", "1e30"])
         .ended_with(2)
-        .says("a number from 0 to 1e19");
+        .says("a number of seconds from 0 to 1e19");
 }
 
 /// A folder that a link leads back to is looked into once, and a pipe in it is not waited for.
@@ -251,5 +251,35 @@ fn a_program_that_fails_is_not_tuned() {
             .says(&format!(
                 "with baseline the program ended {end}; tuning needs a program that ends well"
             ));
+    }
+}
+
+/// Rust reads `nan` and `inf` as numbers.
+#[test]
+fn what_is_no_number_of_seconds_or_per_cent_is_refused() {
+    let workshop = Workshop::open();
+    for word in ["nan", "inf", "-1", "1e300", "10s"] {
+        for (line, says) in [
+            (
+                ["leaks", "1", "--older"],
+                "a number of seconds from 0 to 1e19",
+            ),
+            (
+                ["why", "1", "--seconds"],
+                "a number of seconds from 0 to 1e19",
+            ),
+            (["why", "1", "--sparse"], "a number from 0 to 100"),
+            (
+                ["doctor", "1", "--seconds"],
+                "a number of seconds from 0 to 1e19",
+            ),
+            (
+                ["profile", "1", "--seconds"],
+                "a number of seconds from 0 to 1e19",
+            ),
+        ] {
+            let said = workshop.hakmem(&[&line[..], &[word]].concat());
+            said.ended_with(2).says(says);
+        }
     }
 }

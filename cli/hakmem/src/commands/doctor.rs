@@ -1,6 +1,7 @@
 //! `hakmem doctor`: what a process's memory is, whatever its allocator.
 
 use crate::doctor::{Patient, Visit, page, words};
+use crate::numbers::seconds;
 use crate::output::{planned_page, print_json, show, terminal};
 use crate::target::NO_NUMBER;
 use clap::Args;
@@ -34,7 +35,7 @@ pub struct Arguments {
     #[arg(value_name = "PID|FILE")]
     subject: OsString,
     /// Look again after so many seconds, and say what grew meanwhile
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     seconds: Option<f64>,
     /// Print everything as JSON
     #[arg(long)]
@@ -45,11 +46,7 @@ pub struct Arguments {
 }
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
-    let wait = arguments.seconds.map(|seconds| {
-        Duration::try_from_secs_f64(seconds)
-            .map_err(|_| usage!("--seconds {seconds}: a number from 0 to 1e19"))
-    });
-    let wait = wait.transpose()?;
+    let wait = arguments.seconds.map(Duration::from_secs_f64);
     let patient = match arguments.subject.shown().parse::<i32>() {
         Ok(pid) => Patient::process(pid)?,
         Err(_) if wait.is_some() => {

@@ -1,6 +1,7 @@
 //! `hakmem leaks`: what is still allocated, by call stack and age.
 
 use crate::frames::{By, Folded};
+use crate::numbers::seconds;
 use crate::output::{self, print_json, show, terminal};
 use crate::profile::group::grouped;
 use crate::profile::look::snapshot;
@@ -68,7 +69,7 @@ pub struct Arguments {
     #[arg(long, value_name = "BYTES", default_value_t = 1)]
     every: u64,
     /// Leave out what is younger than so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = seconds, allow_negative_numbers = true)]
     older: f64,
     /// A row of the table for each of these
     #[arg(long, value_enum, default_value = "stack")]

@@ -3,6 +3,7 @@
 mod push;
 
 use crate::frames::{By, Folded};
+use crate::numbers::seconds;
 use crate::output::{self, all_written, print_json, show, terminal};
 use crate::profile::group::grouped;
 use crate::profile::look::{EVERY, look, snapshot};
@@ -42,7 +43,7 @@ pub struct Arguments {
     #[command(flatten)]
     target: Target,
     /// Look for so long [default: 10, where sampling is off before; else at what there is]
-    #[arg(long, conflicts_with = "core")]
+    #[arg(long, conflicts_with = "core", value_parser = seconds, allow_negative_numbers = true)]
     seconds: Option<f64>,
     /// One sample in so many bytes
     #[arg(long, value_name = "BYTES", default_value_t = EVERY, conflicts_with = "core")]

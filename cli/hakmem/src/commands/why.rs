@@ -2,6 +2,7 @@
 
 use crate::frames;
 use crate::moment::Moment;
+use crate::numbers::{percent, seconds};
 use crate::output::{self, print_json, show, terminal};
 use crate::profile::look::snapshot;
 use crate::profile::{ROWS, notes};
@@ -14,7 +15,6 @@ use hakmem_heap::profile::Profile;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::number::{age, bytes};
 use hakmem_lab::render::{Cell, Form, Table, Tone};
-use hakmem_lab::usage;
 use hakmem_lab::whole_file::Planned;
 use serde::Serialize;
 use serde_json::json;
@@ -45,10 +45,10 @@ pub struct Arguments {
     #[command(flatten)]
     target: Target,
     /// Look at slabs of which at most so many per cent are in use
-    #[arg(long, value_name = "PERCENT", default_value_t = 25.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 25.0, value_parser = percent, allow_negative_numbers = true)]
     sparse: f64,
     /// Look again after so many seconds, and show why memory grew meanwhile
-    #[arg(long, value_name = "SECONDS", conflicts_with = "core")]
+    #[arg(long, value_name = "SECONDS", conflicts_with = "core", value_parser = seconds, allow_negative_numbers = true)]
     seconds: Option<f64>,
     /// Show why memory grew since the moment that --save wrote to this file
     #[arg(long, value_name = "FILE", conflicts_with = "seconds")]
@@ -89,8 +89,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let moments = match (&arguments.since, arguments.seconds) {
         (Some(path), _) => Some((Moment::load(path)?, Moment::now(&opened)?)),
         (None, Some(seconds)) => {
-            let wait = Duration::try_from_secs_f64(seconds)
-                .map_err(|_| usage!("--seconds {seconds}: a number from 0 to 1e19"))?;
+            let wait = Duration::from_secs_f64(seconds);
             Some(Moment::twice(&opened, wait)?)
         }
         (None, None) => None,

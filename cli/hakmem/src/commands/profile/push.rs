@@ -132,8 +132,8 @@ pub fn regularly(
         true => None,
         false => Some(between_looks(process, every)?),
     };
-    let end = arguments.seconds.map(Duration::try_from_secs_f64);
-    let end = end.and_then(|seconds| Instant::now().checked_add(seconds.ok()?));
+    let end = arguments.seconds.map(Duration::from_secs_f64);
+    let end = end.and_then(|time| Instant::now().checked_add(time));
     let mut outbox = Outbox {
         server,
         waiting: VecDeque::new(),

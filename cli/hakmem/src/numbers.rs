@@ -1,0 +1,35 @@
+//! Numbers of a command line that are no counts. Rust's own parser takes `nan` and `inf` as well, which no comparison
+//! behind it notices.
+
+use std::ops::RangeInclusive;
+
+/// What a `Duration` holds, and what a wait may be added to.
+const SECONDS: RangeInclusive<f64> = 0.0..=1e19;
+
+pub fn seconds(word: &str) -> Result<f64, String> {
+    within(word, &SECONDS).ok_or_else(|| "a number of seconds from 0 to 1e19".into())
+}
+
+pub fn percent(word: &str) -> Result<f64, String> {
+    within(word, &(0.0..=100.0)).ok_or_else(|| "a number from 0 to 100".into())
+}
+
+fn within(word: &str, range: &RangeInclusive<f64>) -> Option<f64> {
+    word.parse().ok().filter(|number| range.contains(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_is_refused() {
+        for word in ["nan", "NaN", "inf", "-inf", "-1", "", "10s", "1e300", "0,5"] {
+            assert!(seconds(word).is_err(), "{word}");
+            assert!(percent(word).is_err(), "{word}");
+        }
+        assert_eq!(seconds("0.5"), Ok(0.5));
+        assert_eq!(seconds("1e19"), Ok(1e19));
+        assert_eq!(percent("100"), Ok(100.0));
+    }
+}

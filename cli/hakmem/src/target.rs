@@ -17,6 +17,7 @@ use hakmem_heap::snapshot::Image;
 use hakmem_lab::error::Result;
 use hakmem_lab::proof::Proof;
 use hakmem_lab::{elf, failed, usage};
+use hakmem_lab::render::number::bytes;
 use hakmem_trace::symbols::{Names, Sources};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -115,7 +116,25 @@ pub fn open_file(path: &Path) -> Result<Opened> {
 }
 
 pub fn open_process(pid: i32) -> Result<LiveProcess> {
-    LiveProcess::open(pid).map_err(|error| told(&error, &format!("process {pid}"), Some(pid)))
+    let process = LiveProcess::open(pid);
+    let process = process.map_err(|error| told(&error, &format!("process {pid}"), Some(pid)))?;
+    warn_of_copies(&process, &format!("process {pid}"));
+    Ok(process)
+}
+
+/// No figure is of all of them.
+fn warn_of_copies(memory: &dyn Memory, subject: &str) {
+    if let [first, others @ ..] = Control::copies_in_use(memory).as_slice()
+        && !others.is_empty()
+    {
+        let others: Vec<String> = others.iter().map(|one| bytes(*one)).collect();
+        eprintln!(
+            "hakmem: warning: {subject} uses {} copies of hakmem: shown is that with {} mapped, and not what has {}",
+            others.len() + 1,
+            bytes(*first),
+            others.join(", ")
+        );
+    }
 }
 
 pub fn open_core(path: &Path) -> Result<CoreFile> {
@@ -125,7 +144,9 @@ pub fn open_core(path: &Path) -> Result<CoreFile> {
             "{path} is a snapshot, and no core dump: 'hakmem doctor {path}' reads it, and commands with --core"
         ));
     }
-    CoreFile::open(path).map_err(|error| told(&error, &path.shown(), None))
+    let core = CoreFile::open(path).map_err(|error| told(&error, &path.shown(), None))?;
+    warn_of_copies(&core, &path.shown());
+    Ok(core)
 }
 
 /// What was read of a process that has ended or become another program meanwhile may be anything: parts that could not

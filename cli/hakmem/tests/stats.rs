@@ -412,4 +412,28 @@ __attribute__((constructor)) static void hold(void)
     let figures: Value = serde_json::from_str(&answer.ended_with(0).output).unwrap();
     let live = figures["live_blocks"].as_u64().unwrap();
     assert!((5000..5100).contains(&live), "{live} live blocks");
+    assert_eq!(answer.errors, "");
+}
+
+/// A plugin that has one of its own beside that of its program.
+#[test]
+fn several_copies_that_are_used_are_said() {
+    let workshop = Workshop::open();
+    std::fs::copy(library(), workshop.path("other.so")).unwrap();
+    let holds = format!(
+        "#include <dlfcn.h>\n#include <stdlib.h>\n__attribute__((constructor)) static void hold(void)\n{{\n\
+         void *other = dlopen(\"{}\", RTLD_NOW | RTLD_LOCAL);\n    void *(*give)(size_t) = dlsym(other, \"hak_malloc\");\n\
+         for (int i = 0; i < 5000; i++) {{\n        void *volatile block = malloc(100);\n        block = give(100);\n    }}\n}}\n",
+        text(&workshop.path("other.so"))
+    );
+    let program = workshop.compile("holds", &format!("{holds}{WAITS}"), &[]);
+    let process = Waiting::start(Command::new(program).env("LD_PRELOAD", library()));
+    for command in ["stats", "map", "ledger", "doctor"] {
+        let answer = workshop.hakmem(&[command, &process.pid()]);
+        let line = format!(
+            "hakmem: warning: process {} uses 2 copies of hakmem: shown is that with ",
+            process.pid()
+        );
+        assert!(answer.ended_with(0).errors.starts_with(&line), "{command}");
+    }
 }

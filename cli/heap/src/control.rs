@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::memory::Memory;
 use crate::options::Described;
 use memchr::memmem;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -92,27 +93,36 @@ impl Control {
     /// Search a process's data for it. A program may have several: preloaded by two paths, or one in a plugin of its own. That
     /// with the largest heap is the one that is asked for; one that nobody calls has none.
     pub fn find(memory: &dyn Memory) -> Result<Control> {
-        let mut found: Option<(u64, Control)> = None;
+        let (found, other) = Control::search(memory);
+        match found.into_iter().next() {
+            Some((_, control)) => Ok(control),
+            // A process that ends while it is searched has nothing in it, hakmem neither.
+            None => Err(memory.lost().or(other).unwrap_or(Error::NotHakmem)),
+        }
+    }
+
+    /// How many bytes each copy that is called has of addresses, the most first.
+    pub fn copies_in_use(memory: &dyn Memory) -> Vec<u64> {
+        let (found, _) = Control::search(memory);
+        let bytes = found.into_iter().map(|(bytes, _)| bytes);
+        bytes.filter(|bytes| *bytes > 0).collect()
+    }
+
+    /// All that there are, that with the largest heap first, and why another one cannot be read.
+    fn search(memory: &dyn Memory) -> (Vec<(u64, Control)>, Option<Error>) {
+        let mut found: Vec<(u64, Control)> = Vec::new();
         let mut other = None;
         for area in memory.data_areas() {
             for address in places_of_magic(memory, area) {
                 match Control::read(memory, address) {
-                    Ok(Some(control)) => {
-                        let bytes = control.mapped_bytes(memory);
-                        if found.as_ref().is_none_or(|(most, _)| bytes > *most) {
-                            found = Some((bytes, control));
-                        }
-                    }
+                    Ok(Some(control)) => found.push((control.mapped_bytes(memory), control)),
                     Ok(None) => {}
                     Err(error) => other = Some(error),
                 }
             }
         }
-        match found {
-            Some((_, control)) => Ok(control),
-            // A process that ends while it is searched has nothing in it, hakmem neither.
-            None => Err(memory.lost().or(other).unwrap_or(Error::NotHakmem)),
-        }
+        found.sort_by_key(|(bytes, _)| Reverse(*bytes));
+        (found, other)
     }
 
     /// For blocks, as its arena says; 0 where that cannot be read.

@@ -401,3 +401,15 @@ fn another_form_of_the_control_block_is_named() {
         .hakmem(&["stats", "--core", "dump"])
         .is_one_line(1, line);
 }
+
+/// It has no clock.
+#[test]
+fn ages_in_a_dump_are_as_of_the_last_slab() {
+    let workshop = Workshop::open();
+    let known = start(&workshop, text(&library()));
+    dump(&known.process.pid(), &workshop.path("dump"), |_, _| {});
+    workshop
+        .hakmem(&["map", "--core", "dump", "--by", "age"])
+        .ended_with(0)
+        .says("made within 1 s of the last");
+}

@@ -88,6 +88,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         heap: &heap,
         by: arguments.by,
         now: now(&opened).max(heap.arena.clock),
+        is_core: matches!(opened, Opened::Core(_)),
         owners: picture::owner_names(&heap, &|thread| opened.thread_name(thread)),
     };
     if let Some(file) = to_svg {

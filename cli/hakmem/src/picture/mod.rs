@@ -18,6 +18,8 @@ pub struct View<'a> {
     pub by: By,
     /// By `Arena::clock`.
     pub now: u64,
+    /// It has no clock: `now` is when the last slab was made.
+    pub is_core: bool,
     /// A name for each cache.
     pub owners: Vec<String>,
 }

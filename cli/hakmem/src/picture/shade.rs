@@ -90,10 +90,16 @@ impl View<'_> {
                 .iter()
                 .map(|(_, shade, text)| (*shade, (*text).into()))
                 .collect(),
-            By::Age => AGES
-                .iter()
-                .map(|(_, shade, text)| (*shade, (*text).into()))
-                .collect(),
+            By::Age => {
+                let mut ages: Vec<(Shade, String)> = AGES
+                    .iter()
+                    .map(|(_, shade, text)| (*shade, (*text).into()))
+                    .collect();
+                if self.is_core {
+                    ages[0].1 += " of the last";
+                }
+                ages
+            }
             By::Owner => {
                 let mut owning: Vec<usize> = self
                     .heap

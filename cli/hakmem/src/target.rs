@@ -15,9 +15,11 @@ use hakmem_heap::options::{self, Feature, Setting};
 use hakmem_heap::shown::ShownPath;
 use hakmem_heap::snapshot::Image;
 use hakmem_lab::error::Result;
+use hakmem_lab::meter::quoted;
 use hakmem_lab::proof::Proof;
-use hakmem_lab::{elf, failed, usage};
 use hakmem_lab::render::number::bytes;
+use hakmem_lab::{elf, failed, usage};
+use hakmem_trace::reader::Reader;
 use hakmem_trace::symbols::{Names, Sources};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -38,7 +40,26 @@ pub struct Target {
 /// What a command line says in the place of a process.
 pub fn process_number(word: &str) -> std::result::Result<i32, String> {
     let number = word.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| NO_NUMBER.into())
+    number.ok_or_else(|| what_reads(Path::new(word)).unwrap_or_else(|| NO_NUMBER.into()))
+}
+
+/// Of a file that is known by its beginning: "is a trace: 'hakmem trace info app.hkt' and …".
+pub fn what_reads(path: &Path) -> Option<String> {
+    let shown = path.shown();
+    let shown = quoted(&shown);
+    if Reader::is_one(path) {
+        return Some(format!(
+            "is a trace: 'hakmem trace info {shown}' and 'hakmem replay {shown}' read it"
+        ));
+    }
+    let name = match Image::is_one(path) {
+        true => "snapshot",
+        false if CoreFile::is_one(path) => "core dump",
+        false => return None,
+    };
+    Some(format!(
+        "is a {name}: 'hakmem doctor {shown}' reads it, and commands with --core"
+    ))
 }
 
 pub const NO_NUMBER: &str =
@@ -138,11 +159,8 @@ fn warn_of_copies(memory: &dyn Memory, subject: &str) {
 }
 
 pub fn open_core(path: &Path) -> Result<CoreFile> {
-    if Image::is_one(path) {
-        let path = path.shown();
-        return Err(usage!(
-            "{path} is a snapshot, and no core dump: 'hakmem doctor {path}' reads it, and commands with --core"
-        ));
+    if let Some(reads) = what_reads(path).filter(|_| !CoreFile::is_one(path)) {
+        return Err(usage!("{} {reads}", path.shown()));
     }
     let core = CoreFile::open(path).map_err(|error| told(&error, &path.shown(), None))?;
     warn_of_copies(&core, &path.shown());

@@ -283,3 +283,51 @@ fn what_is_no_number_of_seconds_or_per_cent_is_refused() {
         }
     }
 }
+
+/// Whichever command it is given to in the place of a process.
+#[test]
+fn what_reads_a_file_is_said_where_a_process_is_wanted() {
+    let workshop = Workshop::open();
+    let program = workshop.program();
+    let record = ["record", "-o", "a.hkt", "--", support::text(&program)];
+    workshop.hakmem(&record).ended_with(0);
+    let waits = workshop.compile("waits", WAITS, &[]);
+    let process = Waiting::start(Command::new(waits).env("LD_PRELOAD", library()));
+    let keep = ["snapshot", &process.pid(), "-o", "a.hks"];
+    workshop.hakmem(&keep).ended_with(0);
+    std::fs::write(
+        workshop.path("core"),
+        b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x04\0",
+    )
+    .unwrap();
+    for (file, reads) in [
+        (
+            "a.hkt",
+            "is a trace: 'hakmem trace info a.hkt' and 'hakmem replay a.hkt' read it",
+        ),
+        (
+            "a.hks",
+            "is a snapshot: 'hakmem doctor a.hks' reads it, and commands with --core",
+        ),
+        (
+            "core",
+            "is a core dump: 'hakmem doctor core' reads it, and commands with --core",
+        ),
+    ] {
+        for command in [
+            "stats", "profile", "leaks", "why", "cold", "map", "top", "export", "explain",
+        ] {
+            workshop.hakmem(&[command, file]).ended_with(2).says(reads);
+        }
+    }
+    for line in [
+        &["doctor", "a.hkt"][..],
+        &["core", "a.hkt"],
+        &["stats", "--core", "a.hkt"],
+    ] {
+        workshop
+            .hakmem(line)
+            .ended_with(2)
+            .says("a.hkt is a trace: ");
+    }
+}

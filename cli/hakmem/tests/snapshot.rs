@@ -306,10 +306,9 @@ fn a_file_that_is_none_is_one_line() {
             assert_eq!(answer.errors.lines().count(), 1);
         }
     }
-    workshop
-        .hakmem(&["core", "whole.hks"])
-        .ended_with(2)
-        .says("whole.hks is a snapshot, and no core dump");
+    workshop.hakmem(&["core", "whole.hks"]).ended_with(2).says(
+        "whole.hks is a snapshot: 'hakmem doctor whole.hks' reads it, and commands with --core",
+    );
     workshop
         .hakmem(&["snapshot", "--core", "whole.hks", "-o", "again.hks"])
         .is_one_line(2, "whole.hks is a snapshot already");

@@ -84,6 +84,13 @@ pub struct CoreFile {
 }
 
 impl CoreFile {
+    /// By its first bytes; whether it can be read is another question.
+    pub fn is_one(path: &Path) -> bool {
+        const ET_CORE: [u8; 2] = [4, 0];
+        let head = input::first_bytes::<18>(path);
+        head.is_some_and(|head| head.starts_with(b"\x7fELF") && head.ends_with(&ET_CORE))
+    }
+
     pub fn open(path: &Path) -> Result<CoreFile> {
         let no_core = |why: String| Error::NoCore {
             path: path.to_path_buf(),

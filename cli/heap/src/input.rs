@@ -14,6 +14,14 @@ const TIMEOUT_MS: u16 = 1000;
 /// What is read of anything that is read as a whole.
 const BYTES_MAX: u64 = 1 << 30;
 
+/// By which a kind of file is known. None of a pipe: what is read from one is gone.
+pub fn first_bytes<const COUNT: usize>(path: &Path) -> Option<[u8; COUNT]> {
+    let mut bytes = [0; COUNT];
+    let mut file = path.is_file().then(|| File::open(path))?.ok()?;
+    file.read_exact(&mut bytes).ok()?;
+    Some(bytes)
+}
+
 /// A file to be read at any place: an ordinary one.
 pub fn open(path: &Path) -> io::Result<File> {
     let (file, kind) = open_at_once(path)?;

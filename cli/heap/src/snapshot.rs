@@ -11,7 +11,6 @@ use crate::memory::{Memory, Wanted};
 use crate::shown::ShownPath;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -203,11 +202,7 @@ impl Image {
 
     /// Does a file begin as a snapshot? One that cannot be read does not.
     pub fn is_one(path: &Path) -> bool {
-        let mut begin = [0; MAGIC.len()];
-        let file = path.is_file().then(|| File::open(path));
-        let is_read =
-            file.is_some_and(|file| file.is_ok_and(|mut file| file.read_exact(&mut begin).is_ok()));
-        is_read && begin == MAGIC
+        input::first_bytes(path).is_some_and(|begin| begin == MAGIC)
     }
 
     pub fn open(path: &Path) -> Result<Image> {

@@ -148,6 +148,11 @@ impl Reader {
             .unwrap_or(1e9)
     }
 
+    /// By its first bytes; whether it can be read is another question.
+    pub fn is_one(path: &Path) -> bool {
+        input::first_bytes(path).is_some_and(|begin| begin == format::MAGIC)
+    }
+
     /// False: it is damaged, but the first record is where it should be.
     fn check_head(&mut self) -> Result<bool> {
         let path = self.path.shown();

@@ -9,7 +9,7 @@ use crate::profile::{Part, ROWS, Site, Snapshot, View, notes, sorted};
 use crate::say;
 use crate::signals;
 use crate::start::{environment, preloadable, prove, request};
-use crate::target::Target;
+use crate::target::{Target, what_reads};
 use clap::Args;
 use hakmem_heap::profile::Sums;
 use hakmem_heap::shown::ShownPath;
@@ -97,9 +97,14 @@ impl Arguments {
         if pid.is_none() && !self.subject.is_empty() {
             let words: Vec<String> = self.subject.iter().map(|word| word.shown()).collect();
             let words = words.join(" ");
-            return Err(usage!(
-                "{words} is no number of a process; 'hakmem leaks --exit -- {words}' runs that program"
-            ));
+            return Err(
+                match self.subject.first().map(Path::new).and_then(what_reads) {
+                    Some(reads) => usage!("{words} {reads}"),
+                    None => usage!(
+                        "{words} is no number of a process; 'hakmem leaks --exit -- {words}' runs that program"
+                    ),
+                },
+            );
         }
         Ok(Target {
             pid,

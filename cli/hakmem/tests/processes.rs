@@ -51,7 +51,10 @@ fn leaks_at_the_end_are_those_of_all_processes() {
     leaks(&[])
         .ended_with(0)
         .says("family at its end, and its children at theirs")
-        .says("1000 KiB in about 1000 blocks are still allocated");
+        .says("1000 KiB in 1000 blocks are still allocated");
+    leaks(&["--older", "600"])
+        .ended_with(0)
+        .says("nothing that is still allocated is older than 10 min");
     leaks(&["--process", "1"])
         .ended_with(0)
         .says("no allocation was sampled");

@@ -346,21 +346,6 @@ fn a_new_that_fails_is_one_call() {
     assert_eq!(process["live_blocks_end"], 1, "{process}");
 }
 
-/// However many other sizes came before it.
-#[test]
-fn a_size_that_is_frequent_late_is_counted() {
-    let workshop = Workshop::open();
-    let source = "#include <stdlib.h>\nint main(void)\n{\n    for (int i = 0; i < (1 << 20) + 10; i++) {\n\
-        free(malloc(1000 + i));\n    }\n    for (int i = 0; i < 5000; i++) {\n        free(malloc(77));\n    }\n}\n";
-    let program = workshop.compile("sizes", source, &[]);
-    workshop
-        .hakmem(&["record", "--", text(&program)])
-        .ended_with(0);
-    let said = workshop.hakmem(&["trace", "sizes", "trace.hkt", "--json"]);
-    let value: serde_json::Value = serde_json::from_str(&said.output).unwrap();
-    assert_eq!(value["top_sizes"][0], serde_json::json!([77, 5000]));
-}
-
 /// jemalloc's and tcmalloc's do not call malloc.
 #[test]
 fn a_new_of_an_allocators_own_that_fails_is_one_call() {
@@ -395,4 +380,19 @@ fn a_new_of_an_allocators_own_that_fails_is_one_call() {
     assert_eq!(calls["foreign_free"], 0, "{calls}");
     assert_eq!(calls["failed"], 9, "{calls}");
     assert_eq!(process["live_blocks_end"], 1, "{process}");
+}
+
+/// However many other sizes came before it.
+#[test]
+fn a_size_that_is_frequent_late_is_counted() {
+    let workshop = Workshop::open();
+    let source = "#include <stdlib.h>\nint main(void)\n{\n    for (int i = 0; i < (1 << 20) + 10; i++) {\n\
+        free(malloc(1000 + i));\n    }\n    for (int i = 0; i < 5000; i++) {\n        free(malloc(77));\n    }\n}\n";
+    let program = workshop.compile("sizes", source, &[]);
+    workshop
+        .hakmem(&["record", "--", text(&program)])
+        .ended_with(0);
+    let said = workshop.hakmem(&["trace", "sizes", "trace.hkt", "--json"]);
+    let value: serde_json::Value = serde_json::from_str(&said.output).unwrap();
+    assert_eq!(value["top_sizes"][0], serde_json::json!([77, 5000]));
 }

@@ -202,24 +202,6 @@ fn under_nohup_a_hangup_is_none() {
     answer.ended_with(0).says("for 3.");
 }
 
-/// As early as there is a file.
-#[test]
-fn a_recording_that_is_ended_at_once_is_a_trace() {
-    let workshop = Workshop::open();
-    for number in 0..40 {
-        let trace = format!("{number}.hkt");
-        let mut child = start(&workshop, &["record", "-o", &trace, "--", "sleep", "60"]);
-        let path = workshop.path(&trace);
-        while !path.exists() && child.try_wait().unwrap().is_none() {}
-        let number = nix::unistd::Pid::from_raw(child.id() as i32);
-        nix::sys::signal::kill(number, Signal::SIGTERM).unwrap();
-        let said = Answer::from(child.wait_with_output().unwrap());
-        let info = workshop.hakmem(&["trace", "info", &trace]);
-        assert_eq!(info.errors, "", "{}", said.errors);
-        info.ended_with(0).says("exit code 143");
-    }
-}
-
 /// And what it has started ends with it.
 #[test]
 fn a_client_that_takes_long_is_not_waited_for() {
@@ -249,4 +231,22 @@ fn a_client_that_takes_long_is_not_waited_for() {
     answer.is_one_line(1, "stopped before the first run");
     assert!(asked.elapsed() < Duration::from_secs(20), "{asked:?}");
     assert!(!Path::new(&format!("/proc/{of_client}")).exists());
+}
+
+/// As early as there is a file.
+#[test]
+fn a_recording_that_is_ended_at_once_is_a_trace() {
+    let workshop = Workshop::open();
+    for number in 0..40 {
+        let trace = format!("{number}.hkt");
+        let mut child = start(&workshop, &["record", "-o", &trace, "--", "sleep", "60"]);
+        let path = workshop.path(&trace);
+        while !path.exists() && child.try_wait().unwrap().is_none() {}
+        let number = nix::unistd::Pid::from_raw(child.id() as i32);
+        nix::sys::signal::kill(number, Signal::SIGTERM).unwrap();
+        let said = Answer::from(child.wait_with_output().unwrap());
+        let info = workshop.hakmem(&["trace", "info", &trace]);
+        assert_eq!(info.errors, "", "{}", said.errors);
+        info.ended_with(0).says("exit code 143");
+    }
 }

@@ -255,6 +255,7 @@ fn text(snapshot: &Snapshot, arguments: &Arguments, form: Form) -> String {
         lines.push(processes(&snapshot.processes, form));
     }
     let mut sites = snapshot.sorted(View::Live);
+    let is_any_live = !sites.is_empty();
     sites.retain(|site| site.oldest_s >= arguments.older);
     let hidden: Vec<&Site> = if arguments.all {
         Vec::new()
@@ -269,6 +270,8 @@ fn text(snapshot: &Snapshot, arguments: &Arguments, form: Form) -> String {
         } else if snapshot.samples_taken == 0 {
             "no allocation was sampled: start it with HAKMEM_SAMPLE_BYTES=524288, or see 'hakmem profile'"
                 .into()
+        } else if hidden.is_empty() && is_any_live {
+            format!("nothing that is still allocated is older than {}", age(arguments.older))
         } else if hidden.is_empty() {
             format!("none of {} samples is still allocated", snapshot.samples_taken)
         } else {
@@ -284,8 +287,13 @@ fn text(snapshot: &Snapshot, arguments: &Arguments, form: Form) -> String {
         lines.push(format!("and {} places more", sites.len() - ROWS));
     }
     let total = snapshot.total(View::Live);
+    let about = match (snapshot.every, snapshot.samples_dropped) {
+        (1, 0) => "",
+        (1, _) => "at least ",
+        _ => "about ",
+    };
     lines.push(format!(
-        "\n{} in about {:.0} blocks are still allocated",
+        "\n{} in {about}{:.0} blocks are still allocated",
         bytes(total.bytes as u64),
         total.blocks
     ));

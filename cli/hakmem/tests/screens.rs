@@ -193,6 +193,20 @@ fn every_table_fits() {
     assert!(refused.contains("main (fits"), "{refused}");
 }
 
+#[test]
+fn a_trace_of_many_processes_fits() {
+    let workshop = Workshop::open();
+    let trace = workshop.path("many.hkt");
+    let many = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24; do /bin/sh -c :; done";
+    let record = ["record", "-o", text(&trace), "--", "/bin/sh", "-c", many];
+    workshop.hakmem(&record).ended_with(0);
+    let said = fits(40, &["trace", "info", text(&trace)]);
+    assert!(
+        said.replace('\n', " ").contains("smaller processes"),
+        "{said}"
+    );
+}
+
 /// No line of several words is longer than the screen. A word that is longer is no table: a path, say.
 fn fits(columns: usize, words: &[&str]) -> String {
     let text = seen(&on_terminal(columns, &[("TERM", "xterm")], words));

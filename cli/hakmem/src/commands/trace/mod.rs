@@ -231,11 +231,11 @@ fn print_processes(analyses: &[Analysis]) {
     print_table(&processes);
     if !others.is_empty() {
         let calls = others.iter().map(|one| one.calls.all()).sum();
-        println!(
+        line(&format!(
             "and {} smaller processes with {} calls; --json has them all",
             others.len(),
             grouped(calls)
-        );
+        ));
     }
 }
 

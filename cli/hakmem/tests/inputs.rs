@@ -282,6 +282,13 @@ fn what_is_no_number_of_seconds_or_per_cent_is_refused() {
             said.ended_with(2).says(says);
         }
     }
+    for line in ["profile 1 --every 0", "leaks --exit --every 0 -- true"] {
+        let words: Vec<&str> = line.split(' ').collect();
+        workshop
+            .hakmem(&words)
+            .ended_with(2)
+            .says("'--every <BYTES>': 0 is not in 1..");
+    }
 }
 
 /// Whichever command it is given to in the place of a process.

@@ -95,17 +95,23 @@ static void unwatch_judge(struct hak_cache **caches, unsigned count)
     }
 }
 
-// True when it is watched no more. One whose thread is at work is left alone, unless `all` is to be given back.
-static bool visit_locked(struct hak_cache *cache,
-                         struct hak_sweep_how *how,
-                         struct hak_sweep_found *found)
+// Where it goes from here.
+enum visit { VISIT_WATCH, VISIT_UNWATCH, VISIT_PUT_OFF };
+
+// One whose thread is at work is left alone, or put off when everything is to be given back, unless its lock is waited for.
+static enum visit visit_locked(struct hak_cache *cache,
+                               struct hak_sweep_how *how,
+                               struct hak_sweep_found *found)
     HAK_REQUIRES(&hak_watch.lock, &sweep_cache->owner.lock)
 {
-    if (how->all) {
+    const bool comes_back = how->all && !how->only_idle;
+    if (how->waits) {
         hak_lock_take(&cache->owner.lock);
     } else if (!hak_lock_try(&cache->owner.lock)) {
-        return false;
+        return comes_back ? VISIT_PUT_OFF : VISIT_WATCH;
     }
+    how->waits = false;
+    how->is_put_off = false;
     const bool has_no_more = hak_sweep_cache(sweep_cache, cache, how, found);
     if (has_no_more && hak_rest_is_due(cache)) {
         hak_rest(cache);
@@ -113,7 +119,10 @@ static bool visit_locked(struct hak_cache *cache,
     }
     const bool is_unwatched = has_no_more && unwatch(cache);
     hak_lock_drop(&cache->owner.lock);
-    return is_unwatched;
+    if (is_unwatched) {
+        return VISIT_UNWATCH;
+    }
+    return how->is_put_off && comes_back ? VISIT_PUT_OFF : VISIT_WATCH;
 }
 
 // Caches that are watched no more, together: one barrier for them.
@@ -134,7 +143,7 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
     if (sweep_cache == NULL) {
         return found; // no memory for it; nothing is lost by not sweeping
     }
-    if (hak_watch.unvisited == NULL) {
+    if (hak_watch.unvisited == NULL && hak_watch.put_off == NULL) {
         hak_watch.unvisited = hak_watch_all();
         hak_watch.watched = NULL;
         kept_bytes = kept_so_far;
@@ -145,8 +154,12 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
         struct hak_owner *owner = hak_watch.unvisited;
         struct hak_cache *cache = hak_cache_of(owner);
         hak_watch.unvisited = owner->watch_next; // one that is unwatched may be noted at once
-        if (cache != sweep_cache && visit_locked(cache, how, &found)) {
+        const enum visit visit =
+            cache != sweep_cache ? visit_locked(cache, how, &found) : VISIT_WATCH;
+        if (visit == VISIT_UNWATCH) {
             unwatched[count++] = cache;
+        } else if (visit == VISIT_PUT_OFF) {
+            hak_watch_put_off(owner);
         } else {
             hak_watch_put(owner);
         }
@@ -165,25 +178,51 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
     return found;
 }
 
+// All that are in the middle do the same: what one of them is there for, another may come to.
+static void strip_some_locked(bool waits) HAK_REQUIRES(&hak_watch.lock)
+{
+    const bool is_first = hak_watch.first_strips > 0;
+    struct hak_sweep_how how = {.all = true,
+                                .waits = waits && is_first,
+                                .only_idle = !is_first,
+                                .tries_again = is_first,
+                                .idle_looks = IDLE_LOOKS,
+                                .lots = UINT_MAX,
+                                .strip = hak_watch.strip};
+    sweep_some_locked(&how, UINT_MAX);
+}
+
 // Of all that caches have to give. Another that does so meanwhile begins with all once more, and both go on until the last; nobody
 // else touches the list.
-static void strip_locked(bool tries_again) HAK_REQUIRES(&hak_watch.lock)
+//
+// A cache whose thread is at work is put off. When all that are left are such, one of them is waited for, and then all others are
+// tried again: where more threads run than there are processors, a thread that was stopped with its lock held goes on when all
+// others have had their turn, and most of their locks are free by then.
+static void strip_locked(bool is_first) HAK_REQUIRES(&hak_watch.lock)
 {
-    struct hak_sweep_how how = {
-        .all = true, .tries_again = tries_again, .idle_looks = IDLE_LOOKS, .lots = UINT_MAX};
+    bool waits = false;
     hak_watch.watched = hak_watch_all(); // what is left of a pass as well
     hak_watch.strips++;
-    sweep_some_locked(&how, UINT_MAX);
-    while (hak_watch.unvisited != NULL) {
+    hak_watch.first_strips += is_first;
+    hak_watch.strip++;
+    strip_some_locked(waits);
+    while (hak_watch.unvisited != NULL || hak_watch.put_off != NULL) {
         hak_lock_pass(&hak_watch.lock);
         hak_lock_drop(&hak_watch.lock); // else it says that somebody waits until it is dropped
         hak_lock_take(&hak_watch.lock);
-        if (hak_watch.unvisited != NULL) {
-            sweep_some_locked(&how, UINT_MAX);
+        if (hak_watch.unvisited == NULL) {
+            hak_watch.unvisited = hak_watch.put_off;
+            hak_watch.put_off = NULL;
+            waits = true;
         }
+        if (hak_watch.unvisited != NULL) {
+            strip_some_locked(waits);
+        }
+        waits = false;
     }
     // It is 0 in a child that a signal's handler has forked here, and that goes on.
     hak_watch.strips -= hak_watch.strips > 0;
+    hak_watch.first_strips -= is_first && hak_watch.first_strips > 0;
 }
 
 // Has no cache anything that a pass over all would take from it? Those that are not watched have not.

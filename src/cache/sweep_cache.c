@@ -15,6 +15,43 @@
 #include "slab/arena.h"
 #include "slab/ranges.h"
 
+// Between two lots: whoever waits for the cache gets its turn. A pass that takes everything goes on with other caches meanwhile, and
+// comes back: where more threads run than there are processors, this one's turn comes when all others have had theirs.
+static bool makes_way(struct hak_cache *cache, struct hak_sweep_how *how)
+    HAK_REQUIRES(&cache->owner.lock)
+{
+    if (how->all) {
+        how->is_put_off |= hak_lock_is_wanted(&cache->owner.lock);
+        return how->is_put_off;
+    }
+    hak_lock_pass(&cache->owner.lock);
+    return false;
+}
+
+static bool may_look(const struct hak_cache *cache, const struct hak_sweep_how *how)
+    HAK_REQUIRES(&cache->owner.lock)
+{
+    return how->lots > 0 && (!how->all || cache->owner.strip_lots > 0) && !how->is_put_off;
+}
+
+// A pass that takes everything has come to it, and looks at so many slabs: of what its thread takes again meanwhile nothing goes back
+// twice. Also at those of which the kernel has not taken all before, if it is to try again.
+static void strip_begin(struct hak_cache *cache, const struct hak_sweep_how *how)
+    HAK_REQUIRES(&cache->owner.lock)
+{
+    cache->owner.strip = how->strip;
+    cache->owner.strip_lots = 0;
+    HAK_EACH_LISTED (&cache->owner, size_class) {
+        if (how->tries_again && hak_has_bit(cache->owner.unpurged, size_class)) {
+            hak_pages_try_again(&cache->owner, size_class);
+        }
+        const struct hak_list *slabs = hak_slabs_of(&cache->owner, size_class);
+        for (const struct hak_list *link = slabs->next; link != slabs; link = link->next) {
+            cache->owner.strip_lots++;
+        }
+    }
+}
+
 // The class is not in use here: let its slabs go, and pages inside them.
 static void sweep_class_locked(struct hak_cache *cache,
                                unsigned size_class,
@@ -23,13 +60,15 @@ static void sweep_class_locked(struct hak_cache *cache,
     if (hak_ranges_policy() == HAK_FREE_KEEP) {
         return;
     }
-    if (how->tries_again && hak_has_bit(cache->owner.unpurged, size_class)) {
+    if (how->tries_again && !how->all && hak_has_bit(cache->owner.unpurged, size_class)) {
         hak_pages_try_again(&cache->owner, size_class);
     }
-    while (how->lots > 0 && !hak_list_is_empty(hak_slabs_of(&cache->owner, size_class))) {
+    while (may_look(cache, how) && !hak_list_is_empty(hak_slabs_of(&cache->owner, size_class))) {
         how->lots--;
-        if (hak_pages_sweep(&cache->owner, size_class, HAK_PAGES_ALL, &how->is_refused)) {
-            hak_lock_pass(&cache->owner.lock);
+        cache->owner.strip_lots -= how->all;
+        if (hak_pages_sweep(&cache->owner, size_class, HAK_PAGES_ALL, &how->is_refused) &&
+            makes_way(cache, how)) {
+            return;
         }
     }
 }
@@ -206,6 +245,13 @@ bool hak_sweep_cache(struct hak_cache *self,
 {
     const bool all = how->all;
     const uint64_t events = hak_load_relaxed(&cache->owner.events) + hak_hook_events(cache);
+    if (all && cache->owner.strip == how->strip) { // the rest of its slabs
+        sweep_classes_locked(cache, true, how);
+        return false;
+    }
+    if (how->only_idle && events != cache->owner.seen_events) {
+        return false;
+    }
     cache->owner.idle_ticks = events == cache->owner.seen_events ? cache->owner.idle_ticks + 1 : 0;
     cache->owner.seen_events = events;
     found->returned_bytes += cache->owner.returned_bytes;
@@ -237,8 +283,7 @@ bool hak_sweep_cache(struct hak_cache *self,
             hak_magazine_renew(cache); // its next thread may do little
         }
         hak_remote_send_on(self, cache);
-        while (hak_remote_drain(self, &cache->owner, HAK_REMOTE_SOME)) {
-            hak_lock_pass(&cache->owner.lock);
+        while (hak_remote_drain(self, &cache->owner, HAK_REMOTE_SOME) && !makes_way(cache, how)) {
         }
         hak_magazine_sleep(cache);
     }
@@ -247,9 +292,12 @@ bool hak_sweep_cache(struct hak_cache *self,
         cache->owner.idle_ticks--; // once more
     }
     const bool are_empty = hak_steal_magazines(self, cache, all);
+    if (all) {
+        strip_begin(cache, how);
+    }
     const bool has_unpurged = sweep_classes_locked(cache, sleeps, how);
     const size_t kept = hak_bigcache_expire(cache, how->kept_ticks);
     found->kept_bytes += kept;
-    // Without lots left nobody knows whether there are more slabs.
-    return is_idle && are_empty && !has_unpurged && kept == 0 && how->lots > 0;
+    // Without lots left, or where somebody waits, nobody knows whether there are more slabs.
+    return is_idle && are_empty && !has_unpurged && kept == 0 && how->lots > 0 && !how->is_put_off;
 }

@@ -88,6 +88,8 @@ struct hak_owner {
     _Atomic(uint64_t) spare[HAK_CLASS_WORDS]; // lock; others a hint
 
     struct hak_owner_class classes[HAK_SMALL_CLASSES];
+    uint32_t strip; // lock: the pass that takes everything (watch.h) which has come to it last,
+    uint32_t strip_lots; // lock: and the lots of its slabs that it may still look at
 };
 
 // For each class that has lists of slabs. Under the owner's lock.

@@ -23,6 +23,12 @@ void hak_watch_put(struct hak_owner *owner) HAK_REQUIRES(&hak_watch.lock)
     hak_watch.watched = owner;
 }
 
+void hak_watch_put_off(struct hak_owner *owner) HAK_REQUIRES(&hak_watch.lock)
+{
+    owner->watch_next = hak_watch.put_off;
+    hak_watch.put_off = owner;
+}
+
 static void keep_all(struct hak_owner *owner) HAK_REQUIRES(&hak_watch.lock)
 {
     while (owner != NULL) {
@@ -36,6 +42,8 @@ struct hak_owner *hak_watch_all(void) HAK_REQUIRES(&hak_watch.lock)
 {
     keep_all(hak_watch.unvisited);
     hak_watch.unvisited = NULL;
+    keep_all(hak_watch.put_off);
+    hak_watch.put_off = NULL;
     keep_all(hak_swap_acquire(&hak_watch.noted, NULL)); // pairs with: hak_watch_add
     return hak_watch.watched;
 }
@@ -44,7 +52,9 @@ void hak_watch_none_locked(void) HAK_REQUIRES(&hak_watch.lock)
 {
     hak_watch.watched = NULL;
     hak_watch.unvisited = NULL;
+    hak_watch.put_off = NULL;
     hak_watch.strips = 0;
+    hak_watch.first_strips = 0;
     hak_store_relaxed(&hak_watch.noted, NULL);
     hak_store_relaxed(&hak_watch.count, 0);
 }

@@ -19,7 +19,10 @@ struct hak_watch {
     struct hak_lock lock;        // rank "sweep": one sweep at a time
     struct hak_owner *watched;   // lock: linked by watch_next
     struct hak_owner *unvisited; // lock: what the present pass has not come to
+    struct hak_owner *put_off;   // lock: what a pass that takes everything comes to once more
     unsigned strips;             // lock: passes that take everything, and may be in the middle
+    unsigned first_strips; // lock: those of them that are not done with only what others leave
+    uint32_t strip;        // lock: the number of the latest of these
     // Those that are to be watched, newest first.
     //   written by   any thread       hak_watch_add    CAS, release
     //   taken by     holder of lock   hak_watch_all    exchange, acquire
@@ -42,6 +45,8 @@ HAK_INLINE void hak_watch_note(struct hak_owner *owner)
 // other by hak_watch_put.
 HAK_INTERNAL struct hak_owner *hak_watch_all(void) HAK_REQUIRES(&hak_watch.lock);
 HAK_INTERNAL void hak_watch_put(struct hak_owner *owner) HAK_REQUIRES(&hak_watch.lock);
+// The pass that takes everything comes to it once more.
+HAK_INTERNAL void hak_watch_put_off(struct hak_owner *owner) HAK_REQUIRES(&hak_watch.lock);
 
 // After fork, in the child: a thread of the parent's may have been about to put a cache into the list. So all lists are
 // empty, and each cache is noted again.

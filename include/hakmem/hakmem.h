@@ -110,7 +110,8 @@ HAKMEM_API bool hak_visit_blocks(struct hak_heap *heap,
 
 // ---- giving back, looking in ----
 
-// Give back to the system, now, whatever can be given back, of all threads. Returns bytes.
+// Give back to the system, now, whatever can be given back, of all threads. Returns the bytes of pages that
+// went; where there were none, those of addresses.
 HAKMEM_API size_t hak_trim(void);
 
 struct hak_stats {

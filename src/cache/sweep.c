@@ -179,7 +179,7 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
 }
 
 // All that are in the middle do the same: what one of them is there for, another may come to.
-static void strip_some_locked(bool waits) HAK_REQUIRES(&hak_watch.lock)
+static size_t strip_some_locked(bool waits) HAK_REQUIRES(&hak_watch.lock)
 {
     const bool is_first = hak_watch.first_strips > 0;
     struct hak_sweep_how how = {.all = true,
@@ -190,6 +190,7 @@ static void strip_some_locked(bool waits) HAK_REQUIRES(&hak_watch.lock)
                                 .lots = UINT_MAX,
                                 .strip = hak_watch.strip};
     sweep_some_locked(&how, UINT_MAX);
+    return how.given.bytes;
 }
 
 // Of all that caches have to give. Another that does so meanwhile begins with all once more, and both go on until the last; nobody
@@ -198,14 +199,14 @@ static void strip_some_locked(bool waits) HAK_REQUIRES(&hak_watch.lock)
 // A cache whose thread is at work is put off. When all that are left are such, one of them is waited for, and then all others are
 // tried again: where more threads run than there are processors, a thread that was stopped with its lock held goes on when all
 // others have had their turn, and most of their locks are free by then.
-static void strip_locked(bool is_first) HAK_REQUIRES(&hak_watch.lock)
+static size_t strip_locked(bool is_first) HAK_REQUIRES(&hak_watch.lock)
 {
     bool waits = false;
     hak_watch.watched = hak_watch_all(); // what is left of a pass as well
     hak_watch.strips++;
     hak_watch.first_strips += is_first;
     hak_watch.strip++;
-    strip_some_locked(waits);
+    size_t given = strip_some_locked(waits);
     while (hak_watch.unvisited != NULL || hak_watch.put_off != NULL) {
         hak_lock_pass(&hak_watch.lock);
         hak_lock_drop(&hak_watch.lock); // else it says that somebody waits until it is dropped
@@ -216,13 +217,14 @@ static void strip_locked(bool is_first) HAK_REQUIRES(&hak_watch.lock)
             waits = true;
         }
         if (hak_watch.unvisited != NULL) {
-            strip_some_locked(waits);
+            given += strip_some_locked(waits);
         }
         waits = false;
     }
     // It is 0 in a child that a signal's handler has forked here, and that goes on.
     hak_watch.strips -= hak_watch.strips > 0;
     hak_watch.first_strips -= is_first && hak_watch.first_strips > 0;
+    return given;
 }
 
 // Has no cache anything that a pass over all would take from it? Those that are not watched have not.
@@ -247,13 +249,14 @@ static bool are_all_bare(void)
     return are_bare;
 }
 
-// Take from the caches all that they have to give.
-static void strip_all(void)
+// Take from the caches all that they have to give. Returns the bytes that went back to the system with that.
+static size_t strip_all(void)
 {
     hak_lock_take(&hak_watch.lock);
-    strip_locked(true);
-    strip_locked(false); // blocks that were on their way to a cache swept before
+    size_t given = strip_locked(true);
+    given += strip_locked(false); // blocks that were on their way to a cache swept before
     hak_lock_drop(&hak_watch.lock);
+    return given;
 }
 
 struct hak_sweep_found hak_sweep_tick(uint64_t ticks,
@@ -276,7 +279,7 @@ struct hak_sweep_found hak_sweep_tick(uint64_t ticks,
         found = sweep_some_locked(&how, share.caches);
         found.has_more = hak_watch.unvisited != NULL || how.lots == 0;
     }
-    found.is_refused = how.is_refused;
+    found.is_refused = how.given.is_refused;
     if ((tick + ticks) / PEAK_TICKS != tick / PEAK_TICKS) {
         hak_arena_forget_peak();
     }
@@ -304,15 +307,13 @@ bool hak_sweep_is_any_kept(void)
 static size_t sweep_everything(bool with_pages, bool with_addresses)
 {
     hak_hook_sweeps_everything();
-    if (!are_all_bare()) {
-        strip_all();
-    }
-    size_t purged = with_pages ? hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX) : 0;
+    size_t purged = are_all_bare() ? 0 : strip_all();
+    purged += with_pages ? hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX) : 0;
     purged += with_pages ? hak_pool_trim() : 0;
     hak_under_way_wait();
     const size_t trimmed = with_addresses ? hak_superslabs_trim() : 0;
     hak_hook_swept_everything();
-    return purged + trimmed;
+    return purged != 0 ? purged : trimmed;
 }
 
 size_t hak_sweep_everything(void)

@@ -27,7 +27,8 @@ HAK_INTERNAL struct hak_sweep_found hak_sweep_tick(uint64_t ticks,
 // Does a large block wait in any cache, or is one to be broken up?
 HAK_INTERNAL bool hak_sweep_is_any_kept(void);
 
-// Give back, now, everything that can be given back. Returns the bytes that left this process.
+// Give back, now, everything that can be given back. Returns the bytes of the pages that left this process; where there were none,
+// those of addresses.
 HAK_INTERNAL size_t hak_sweep_everything(void);
 // A request that is tried again.
 struct hak_sweep_retry {

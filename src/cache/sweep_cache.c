@@ -66,7 +66,7 @@ static void sweep_class_locked(struct hak_cache *cache,
     while (may_look(cache, how) && !hak_list_is_empty(hak_slabs_of(&cache->owner, size_class))) {
         how->lots--;
         cache->owner.strip_lots -= how->all;
-        if (hak_pages_sweep(&cache->owner, size_class, HAK_PAGES_ALL, &how->is_refused) &&
+        if (hak_pages_sweep(&cache->owner, size_class, HAK_PAGES_ALL, &how->given) &&
             makes_way(cache, how)) {
             return;
         }
@@ -83,7 +83,7 @@ static bool sweep_classes_locked(struct hak_cache *cache, bool sleeps, struct ha
             sweep_class_locked(cache, size_class, how);
         } else if (hak_due_has_sweeper() && hak_due_takes_little_again() &&
                    hak_ranges_policy() != HAK_FREE_KEEP) {
-            hak_pages_sweep(&cache->owner, size_class, HAK_PAGES_LAST, &how->is_refused);
+            hak_pages_sweep(&cache->owner, size_class, HAK_PAGES_LAST, &how->given);
             hak_lock_pass(&cache->owner.lock);
         }
         has_unpurged |= hak_has_bit(cache->owner.unpurged, size_class);
@@ -126,8 +126,8 @@ static void sweep_some_locked(struct hak_cache *cache, bool is_own) HAK_REQUIRES
         if (is_own) {
             hak_magazine_shrink(cache, size_class); // each block in it keeps a page
         }
-        bool is_refused = false; // it is tried again in another tick
-        hak_pages_sweep(&cache->owner, size_class, HAK_PAGES_WORTH_IT, &is_refused);
+        struct hak_pages_given given = {0, false}; // what is refused is tried again in another tick
+        hak_pages_sweep(&cache->owner, size_class, HAK_PAGES_WORTH_IT, &given);
     }
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cache/cache.h"
+#include "owner/pages.h"
 
 // What a pass over the caches gives back.
 struct hak_sweep_how {
@@ -16,8 +17,8 @@ struct hak_sweep_how {
     uint64_t idle_looks; // looks without an event: then a cache, or a class of it, is not in use
     uint64_t kept_ticks; // how long a cache may keep a large block
     unsigned lots;       // that may still be given back: the rest is for the next pass
-    bool is_refused;     // set when the kernel refuses some
-    uint32_t strip;      // with `all`: the number of the pass
+    struct hak_pages_given given; // pages inside slabs
+    uint32_t strip;               // with `all`: the number of the pass
     bool
         is_put_off; // set, with `all`, when there is more, for which the cache's thread does not wait
 };

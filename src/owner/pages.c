@@ -32,27 +32,29 @@ static void put_off_locked(struct hak_owner *owner, struct hak_run *slab) HAK_RE
     hak_set_bit(owner->unpurged, slab->size_class, true);
 }
 
-// Of some pages the kernel said no (they are locked in memory), or they were too few for a call: another time. True when it said
-// no.
-static bool note_purged_locked(struct hak_owner *owner,
+// Of some pages the kernel said no (they are locked in memory), or they were too few for a call: another time.
+static void note_purged_locked(struct hak_owner *owner,
                                const struct lot *lot,
-                               struct hak_purged purged) HAK_REQUIRES(&owner->lock)
+                               const struct hak_ranges *ranges,
+                               struct hak_pages_given *given) HAK_REQUIRES(&owner->lock)
 {
+    const struct hak_purged purged = hak_ranges_purge(ranges);
     unsigned first = 0;
-    bool is_refused = false;
     for (unsigned i = 0; i < lot->count; i++) {
         struct hak_run *slab = lot->slabs[i];
         const uint64_t its = hak_bit_range(first, lot->ends[i] - first);
         if ((purged.done & its) != its) {
             hak_slab_note_unpurged(slab);
             put_off_locked(owner, slab);
-            is_refused |= purged.is_tried;
+            given->is_refused |= purged.is_tried;
         } else {
             hak_huge_pages_note_holes(slab);
         }
         first = lot->ends[i];
     }
-    return is_refused;
+    for (unsigned i = 0; i < ranges->count; i++) {
+        given->bytes += (purged.done >> i & 1) != 0 ? ranges->ranges[i].bytes : 0;
+    }
 }
 
 // Has a quarter of what was in use come back since its pages were looked at? Before, few more pages are wholly free.
@@ -81,7 +83,7 @@ static struct hak_run *slab_to_sweep(const struct hak_list *slabs, enum hak_page
 bool hak_pages_sweep(struct hak_owner *owner,
                      unsigned size_class,
                      enum hak_pages_which which,
-                     bool *is_refused) HAK_REQUIRES(&owner->lock)
+                     struct hak_pages_given *given) HAK_REQUIRES(&owner->lock)
 {
     struct hak_list *slabs = hak_slabs_of(owner, size_class);
     struct hak_list *swept = hak_slabs_swept(owner, size_class);
@@ -115,7 +117,7 @@ bool hak_pages_sweep(struct hak_owner *owner,
         lot.count += ranges.count > before;
     }
     hak_slabs_note_spare(owner, size_class);
-    *is_refused |= note_purged_locked(owner, &lot, hak_ranges_purge(&ranges));
+    note_purged_locked(owner, &lot, &ranges, given);
     return slab != NULL;
 }
 

@@ -12,12 +12,18 @@ enum hak_pages_which {
     HAK_PAGES_LAST,     // likewise, of a class that is in use: not of those that serve next
 };
 
+// What became of them.
+struct hak_pages_given {
+    size_t bytes;    // that the kernel took
+    bool is_refused; // it refused some
+};
+
 // Give back pages inside some of the class's slabs, and put these to those that were swept. False when there are no more to do.
-// `*is_refused` becomes true when the kernel refuses some.
+// `*given` adds up over some calls.
 HAK_INTERNAL bool hak_pages_sweep(struct hak_owner *owner,
                                   unsigned size_class,
                                   enum hak_pages_which which,
-                                  bool *is_refused) HAK_REQUIRES(&owner->lock);
+                                  struct hak_pages_given *given) HAK_REQUIRES(&owner->lock);
 // Those whose pages the kernel did not take lie in front of the swept ones: they are to be swept again.
 HAK_INTERNAL void hak_pages_try_again(struct hak_owner *owner, unsigned size_class)
     HAK_REQUIRES(&owner->lock);

@@ -56,6 +56,7 @@ struct hak_magazine {
     bool is_used : 1;      // lock: had a slow event since somebody last looked
     bool is_refilled : 1;  // lock: its thread allocates blocks of this class
     bool flushed_last : 1; // lock: the last slow event was a flush
+    uint8_t in_a_row : 2;  // lock: so many before it were of the same kind, up to 3
     // thread, with the lock to write: the class is served by companions (site.h). A byte of its own: others write
     // those above.
     bool is_ruled;

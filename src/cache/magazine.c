@@ -179,14 +179,18 @@ bool hak_magazine_shrink_one(struct hak_cache *cache, unsigned growing)
     return false;
 }
 
-// What it grows to: twice as many places; at first, where that is no more than a unit, as many as without ACE, since
-// most that swing at all swing that wide.
-static unsigned next_log2(const struct hak_magazine *magazine, unsigned size_class)
+// It has not grown yet, and would hold no more than a unit with as many places as without ACE.
+static bool is_first(const struct hak_magazine *magazine, unsigned size_class)
 {
     const unsigned fixed = fixed_log2(size_class);
-    const size_t fixed_bytes = (size_t)hak_classes[size_class].bytes << fixed;
-    const bool is_first = magazine->places_log2 < fixed && fixed_bytes <= HAK_UNIT_BYTES;
-    return is_first ? fixed : magazine->places_log2 + 1U;
+    return magazine->places_log2 < fixed &&
+           (size_t)hak_classes[size_class].bytes << fixed <= HAK_UNIT_BYTES;
+}
+
+// What it grows to: twice as many places; at first as many as without ACE, since most that swing at all swing that wide.
+static unsigned next_log2(const struct hak_magazine *magazine, unsigned size_class)
+{
+    return is_first(magazine, size_class) ? fixed_log2(size_class) : magazine->places_log2 + 1U;
 }
 
 // Within the budget.
@@ -296,7 +300,14 @@ void hak_magazine_note(struct hak_cache *cache, unsigned size_class, bool flush)
     if (HAK_UNLIKELY(cache->counted_bytes != cache->magazine_bytes)) {
         count_grown(cache, cache->magazine_bytes); // it slept
     }
-    if (magazine->flushed_last != flush) {
+    if (magazine->flushed_last == flush) {
+        if (magazine->in_a_row < HAK_SAME_MOST) {
+            magazine->in_a_row++;
+        } else if (!flush && is_first(magazine, size_class) && has_ace(cache)) {
+            magazine_grow(cache, size_class);
+        }
+    } else {
+        magazine->in_a_row = 0;
         magazine->flushed_last = flush;
         magazine->has_swung = !magazine->has_swung;
         if (!magazine->has_swung && has_ace(cache) && is_to_grow(cache, size_class)) {
@@ -353,10 +364,11 @@ static HAK_NOINLINE void magazine_spill(struct hak_cache *cache, unsigned size_c
     if (held == hak_cache_magazine_slots(magazine)) {
         hak_count(&cache->magazines[size_class].counts.spills, 1);
         // The lower half is the coldest: it goes, the rest moves down.
+        const uint32_t part = hak_magazine_part(magazine, held);
         uint32_t gone = magazine->bottom;
-        if (gone < (held + 1) / 2) {
-            put_back(cache, size_class, &magazine->base[gone + 1], (held + 1) / 2 - gone);
-            gone = (held + 1) / 2;
+        if (gone < part) {
+            put_back(cache, size_class, &magazine->base[gone + 1], part - gone);
+            gone = part;
         }
         HAK_PROBE2("hakmem", "spill", hak_classes[size_class].bytes, gone);
         magazine->bottom = gone;

@@ -21,6 +21,14 @@ HAK_INLINE uint32_t hak_magazine_held(const struct hak_cache *cache, unsigned si
     return hak_cache_place(cache, size_class) - 1;
 }
 
+// What a refill or a flush moves of so many blocks: half, so that calls of the other kind that follow find room, or all when
+// several of its kind came in a row.
+enum { HAK_SAME_MOST = 3 };
+HAK_INLINE uint32_t hak_magazine_part(const struct hak_magazine *magazine, uint32_t blocks)
+{
+    return magazine->in_a_row == HAK_SAME_MOST ? blocks : (blocks + 1) / 2;
+}
+
 // Note a refill or a flush: it may grow.
 HAK_INTERNAL void hak_magazine_note(struct hak_cache *cache, unsigned size_class, bool flush)
     HAK_REQUIRES(&cache->owner.lock);

@@ -84,9 +84,9 @@ static HAK_NOINLINE void *magazine_fill(struct hak_cache *cache, unsigned size_c
     const struct hak_magazine *magazine = &cache->magazines[size_class];
     hak_count(&cache->magazines[size_class].counts.refills, 1);
     hak_refill_by_parcels(cache, size_class, (hak_cache_magazine_slots(magazine) + 1) / 2);
-    // Half, so that frees that follow find room. Parcels may have changed the magazine.
-    const uint32_t want =
-        hak_hook_refill(cache, size_class, (hak_cache_magazine_slots(magazine) + 1) / 2);
+    // Parcels may have changed the magazine.
+    const uint32_t want = hak_hook_refill(
+        cache, size_class, hak_magazine_part(magazine, hak_cache_magazine_slots(magazine)));
     hak_place *top = hak_cache_top(cache, size_class);
     if (hak_magazine_held(cache, size_class) == 0) {
         void *blocks[REFILL_MAX];

@@ -75,12 +75,15 @@ void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block)
     hak_count(&cache->owner.events, 1);
     const _Atomic(uint64_t) *ended_slabs = &cache->owner.classes[size_class].ended_slabs;
     const uint64_t ended = hak_load_relaxed(ended_slabs);
+    const _Atomic(uint64_t) *spilled_blocks = &cache->magazines[size_class].counts.spilled_blocks;
+    const uint64_t spilled = hak_load_relaxed(spilled_blocks);
     const size_t before = cache->owner.returned_bytes;
     hak_magazine_spill(cache, size_class, block);
     const size_t returned = cache->owner.returned_bytes; // may be the rest of unused pages
     const bool is_much = returned / HAK_UNIT_BYTES != before / HAK_UNIT_BYTES ||
                          hak_load_relaxed(ended_slabs) != ended;
-    hak_sweep_cache_if_due_locked(cache);
+    hak_sweep_cache_if_due_locked(
+        cache, size_class, (uint32_t)(hak_load_relaxed(spilled_blocks) - spilled));
     hak_lock_drop(&cache->owner.lock);
     hak_timing_end_for(HAK_TIMING_spill, begin, hak_cache_group(cache));
     if (is_much) {

@@ -146,13 +146,15 @@ void hak_sweep_cache_if_due(struct hak_cache *cache)
         return;
     }
     hak_lock_take(&cache->owner.lock);
-    hak_sweep_cache_if_due_locked(cache);
+    hak_sweep_cache_if_due_locked(cache, 0, 1);
     hak_lock_drop(&cache->owner.lock);
 }
 
-void hak_sweep_cache_if_due_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
+void hak_sweep_cache_if_due_locked(struct hak_cache *cache, unsigned size_class, uint32_t blocks)
+    HAK_REQUIRES(&cache->owner.lock)
 {
-    if (HAK_UNLIKELY(is_due(cache))) {
+    const uint32_t half = 1U << (hak_classes[size_class].magazine_log2 - 1);
+    for (uint32_t i = 0; i <= blocks / half && HAK_UNLIKELY(is_due(cache)); i++) {
         sweep_some_locked(cache, true);
     }
     if (HAK_UNLIKELY(magazines_are_due(cache))) {

@@ -39,11 +39,13 @@ HAK_INTERNAL bool hak_sweep_cache(struct hak_cache *self,
                                   struct hak_sweep_found *found)
     HAK_REQUIRES(&self->owner.lock, &cache->owner.lock);
 
-// Without a sweeper: give back pages inside a few slabs, if many of their blocks have come back. Takes some 10 us. Its thread; the
-// next two anyone, who leaves its magazines alone: who frees blocks of another, which may not come by again.
+// Without a sweeper: give back pages inside a few slabs, if many of their blocks have come back. Takes some 10 us; when the class
+// gets back more blocks than half of a first magazine, so much for each such half. Its thread; the next two anyone, who leaves its
+// magazines alone: who frees blocks of another, which may not come by again.
 HAK_INTERNAL void hak_sweep_cache_if_due(struct hak_cache *cache);
-HAK_INTERNAL void hak_sweep_cache_if_due_locked(struct hak_cache *cache)
-    HAK_REQUIRES(&cache->owner.lock);
+HAK_INTERNAL void hak_sweep_cache_if_due_locked(struct hak_cache *cache,
+                                                unsigned size_class,
+                                                uint32_t blocks) HAK_REQUIRES(&cache->owner.lock);
 
 HAK_INTERNAL void hak_sweep_cache_slabs_if_due_locked(struct hak_cache *cache)
     HAK_REQUIRES(&cache->owner.lock);

@@ -64,6 +64,29 @@ static void swings_make_it_grow(unsigned size_class)
     UNIT_EQUAL(hak_cache_self->owner.events, events); // that was the point
 }
 
+// Where many refills, or many spills, come in a row, each moves as much as there is room for, and the magazine is longer.
+static void what_only_grows_or_shrinks_is_moved_in_large_parts(void)
+{
+    enum { MANY = 2000, ROW = 128 };
+    new_thread();
+    const struct hak_class_counts *counts = &magazine(CLASS)->counts;
+    take(CLASS, MANY);
+    UNIT_CHECK(counts->refills <= 4 + MANY / ROW + 1); // by 31 each: 64
+    UNIT_EQUAL(hak_cache_magazine_slots(magazine(CLASS)), 4 * 64 - 2);
+    const uint64_t spills = counts->spills;
+    free_oldest(MANY);
+    UNIT_CHECK(counts->spills - spills <= 3 + MANY / (4 * 64 - 2) + 1);
+    take(CLASS, 1); // the row has ended
+    census_check(held_blocks, held_count);
+    free_newest(1);
+    const uint64_t refills = counts->refills;
+    take(CLASS, MANY);
+    UNIT_CHECK(counts->refills - refills <= 4 + MANY / ROW + 1);
+    census_check(held_blocks, held_count);
+    free_newest(held_count);
+    census_check(held_blocks, 0);
+}
+
 // Growing moves every block, in the same order.
 static void growing_loses_no_block(void)
 {
@@ -168,6 +191,7 @@ int main(void)
     a_new_magazine_is_half_filled_with_the_lowest_blocks();
     a_full_magazine_spills_the_older_half();
     swings_make_it_grow(CLASS);
+    what_only_grows_or_shrinks_is_moved_in_large_parts();
     growing_loses_no_block();
     without_memory_it_works_without_a_magazine();
     only_growth_empties_what_is_not_in_use();

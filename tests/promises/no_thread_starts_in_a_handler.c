@@ -1,4 +1,5 @@
 // with features
+// native only
 // A handler of a signal may allocate, also where it has interrupted pthread_create: the thread that gives memory back, for which
 // pthread_create is called, is not started there. It comes soon after, also where all threads block signals.
 #include "../support/promise.h"

@@ -13,7 +13,7 @@
 
 // Unless option dirty_bytes is set, as much as a 64th of the heap may wait; with a thread that gives it back later,
 // so much.
-enum { PART_OF_HEAP = 64 };
+enum { PART_OF_HEAP = 64, UNSPLIT_PART = 32 };
 #define DIRTY_MOST HAK_MIB(256)
 
 // A heap that is no larger than this with all that waits gives nothing back before its time. With what describes it, that
@@ -224,6 +224,14 @@ static void trim_if_policy(size_t gone)
     }
 }
 
+// So much more may wait, until the next tick at most, for the rest of its huge page: what is freed in the order of its addresses
+// then goes in whole ones. The kernel takes longer to split one than to take it, and what stays of it is slower.
+static size_t unsplit_most(void)
+{
+    const bool is_exact = is_budget_set() || hak_load_relaxed(&hak_options.limit_soft) != 0;
+    return is_exact ? 0 : hak_arena_used_bytes() / UNSPLIT_PART;
+}
+
 void hak_due_lower(size_t kept_bytes)
 {
     const size_t surplus = surplus_bytes(kept_bytes);
@@ -235,8 +243,9 @@ void hak_due_lower(size_t kept_bytes)
     const uint32_t tries = tries_so_far();
     // What is whole huge pages, or none, goes first.
     size_t gone = hak_purge((struct hak_purge_age){0, 2 * hak_due_decay_ticks()}, more);
-    if (gone < surplus) {
-        gone += hak_purge((struct hak_purge_age){0, 0}, more - gone);
+    const size_t waits = unsplit_most();
+    if (surplus > gone + waits) {
+        gone += hak_purge((struct hak_purge_age){0, 0}, surplus - gone - waits + part);
     }
     note_purge(gone, tries);
     trim_if_policy(gone);

@@ -9,18 +9,16 @@
 
 // What a pass over the caches gives back.
 struct hak_sweep_how {
-    bool all;   // also of what is in use
-    bool waits; // with that: for the lock of the next cache
-    bool
-        only_idle; // with that: but not of a cache whose thread has done anything since the pass before
-    bool tries_again;    // also pages that the kernel has not taken before
+    bool all;         // also of what is in use
+    bool waits;       // with that: for the lock of the next cache
+    bool only_idle;   // with that: but not of a cache whose thread was at work since the last pass
+    bool tries_again; // also pages that the kernel has not taken before
     uint64_t idle_looks; // looks without an event: then a cache, or a class of it, is not in use
     uint64_t kept_ticks; // how long a cache may keep a large block
     unsigned lots;       // that may still be given back: the rest is for the next pass
     struct hak_pages_given given; // pages inside slabs
     uint32_t strip;               // with `all`: the number of the pass
-    bool
-        is_put_off; // set, with `all`, when there is more, for which the cache's thread does not wait
+    bool is_put_off;              // set, with `all`, when the rest is for later
 };
 
 // What it found.

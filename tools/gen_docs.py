@@ -51,20 +51,20 @@ OPTIONS_INTRODUCTION = """\
 
 An option gets its value from these sources. A later one overrules an earlier one.
 
-1. The mode, `HAKMEM_MODE` (below): other defaults for other aims.
-2. A file that `HAKMEM_CONFIG` names, with a line `name = value` for each option; `#` begins a comment.
-3. A list in `HAKMEM_OPTIONS`: `name=value`, with commas between.
+1. The mode, `HAKMEM_MODE` (below): a set of defaults for a purpose.
+2. The file named by `HAKMEM_CONFIG`, with a line `name = value` for each option; `#` begins a comment.
+3. A list in `HAKMEM_OPTIONS`: `name=value`, separated by commas.
 4. The variable `HAKMEM_` and the option's name in capitals.
-5. The program, by `hak_option_set("name", value)`, where the column "at run time" says so.
+5. The program, by `hak_option_set("name", value)`, if the column "at run time" says yes.
 
-A number is decimal; `K`, `M` or `G` behind it stand for 1,024, 1,024² and 1,024³. A switch is `on` or `off`, 1 or
+A number is decimal; `K`, `M` or `G` after it stand for 1,024, 1,024² and 1,024³. A switch is `on` or `off`, 1 or
 0. An unknown name or a wrong value is reported in one line on stderr, with the nearest name, and the default
-is kept. An empty variable is as good as none. Programs that run with another user's rights (set-user-ID) ignore all sources.
-`hakmem options` prints what is in force here, `hakmem options PID` in a running process, and who set it.
+is kept. An empty variable counts as unset. Programs that run with another user's rights (set-user-ID) ignore all sources.
+`hakmem options` prints the values in force here and who set them, `hakmem options PID` those of a running process.
 
-Some defaults depend on the memory and the processors that there are: the machine's, or what the process's
-control group and those above it leave (a container's limits, version 1 or 2). They are read when the heap
-first grows beyond 4 MiB.
+Some defaults depend on the available memory and processors: the machine's, or the limits of the process's
+control group and those above it (a container's limits, version 1 or 2). They are read when the heap first
+grows beyond 4 MiB.
 
     HAKMEM_CHECK=1 LD_PRELOAD=libhakmem.so program
     HAKMEM_DECAY_MS=2000 HAKMEM_MAGAZINE_BYTES=256K LD_PRELOAD=libhakmem.so program
@@ -86,7 +86,7 @@ MODES_INTRODUCTION = """
 
 ## Modes
 
-A mode is a row of other defaults; whatever else sets one of these options overrules it.
+A mode is a set of defaults; any other source of these options overrules it.
 
 | `HAKMEM_MODE` | what for | what it sets |
 |---|---|---|

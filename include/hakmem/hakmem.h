@@ -1,7 +1,7 @@
 // hakmem.h -- the C API of hakmem, a memory allocator for Linux.
 //
-// Programs need nothing of this: LD_PRELOAD=libhakmem.so or linking the library
-// replaces malloc and its family. What is here goes beyond them. C++ has
+// Programs need none of this: LD_PRELOAD=libhakmem.so or linking the library
+// replaces malloc and its family. These functions go beyond that. C++ has
 // hakmem.hpp: heaps that end with their scope, and allocators for containers.
 //
 // All functions may be called from any thread at any time, except in a signal
@@ -30,11 +30,11 @@
 extern "C" {
 #endif
 
-// "1.0.0". Also the proof that hakmem is in the process: weak references to it are NULL without.
+// "1.0.0". A weak reference to this function is NULL unless hakmem is in the process.
 HAKMEM_API const char *hak_version(void);
 
 // ---- the malloc family under names of its own ----
-// As the C library's functions of these names (hak_usable_size: malloc_usable_size).
+// They do the same as the C library's functions of these names (hak_usable_size: malloc_usable_size).
 
 HAKMEM_API void *hak_malloc(size_t bytes) __attribute__((malloc, alloc_size(1)));
 HAKMEM_API void *hak_calloc(size_t count, size_t bytes) __attribute__((malloc, alloc_size(1, 2)));
@@ -42,76 +42,75 @@ HAKMEM_API void *hak_realloc(void *block, size_t bytes) __attribute__((alloc_siz
 HAKMEM_API void *hak_reallocarray(void *block, size_t count, size_t bytes)
     __attribute__((alloc_size(2, 3)));
 HAKMEM_API void hak_free(void *block);
-// `bytes` must be the size asked for; a wrong one is reported with HAKMEM_CHECK=1.
+// `bytes` must be the requested size; a wrong one is reported with HAKMEM_CHECK=1.
 HAKMEM_API void hak_free_sized(void *block, size_t bytes);
 HAKMEM_API void hak_free_aligned_sized(void *block, size_t alignment, size_t bytes);
 // `alignment` is any power of two; `bytes` need not be a multiple of it.
 HAKMEM_API void *hak_aligned_alloc(size_t alignment, size_t bytes)
     __attribute__((malloc, alloc_align(1), alloc_size(2)));
 HAKMEM_API int hak_posix_memalign(void **block, size_t alignment, size_t bytes);
-// Bytes that may be used of a live block: at least as many as were asked for. 0 for NULL and
-// for an address that is not a block of ours.
+// The usable bytes of a live block: at least the requested size. 0 for NULL and for an address
+// that is no hakmem block.
 HAKMEM_API size_t hak_usable_size(const void *block);
 
 // ---- what is this address? ----
 
 enum hak_block_kind {
-    HAK_BLOCK_FOREIGN, // no memory of ours
+    HAK_BLOCK_FOREIGN, // not hakmem's memory
     HAK_BLOCK_SMALL,   // in a slab
     HAK_BLOCK_LARGE,   // a run of pages, or a mapping of its own
 };
 
 struct hak_block_info {
     enum hak_block_kind kind;
-    void *start;  // of the block that the address lies in
+    void *start;  // of the block that contains the address
     size_t bytes; // usable
     bool is_free; // known to be free; a block in a thread's magazine does not count
 };
 
 // Is this an address of memory that hakmem manages?
 HAKMEM_API bool hak_owns(const void *address);
-// Fill in `info` and return true when the address lies in memory of ours.
+// If the address lies in hakmem's memory, fill in `info` and return true.
 HAKMEM_API bool hak_describe(const void *address, struct hak_block_info *info);
 
 // ---- heaps ----
-// A heap's blocks are freed one by one with free(), from any thread, or all at once. What realloc moves
-// elsewhere is no longer the heap's.
+// A heap's blocks are freed one by one with free(), from any thread, or all at once. A block that realloc
+// moves leaves the heap.
 
 struct hak_heap;
 
-// NULL with errno ENOMEM when there is no memory, or when there are two million heaps and threads.
+// NULL with errno ENOMEM if there is no memory, or if there are two million heaps and threads.
 HAKMEM_API struct hak_heap *hak_heap_create(void);
-// Any thread may allocate from any heap; NULL with ENOMEM as malloc.
+// Any thread may allocate from any heap. On failure the result is NULL with ENOMEM, as malloc's.
 HAKMEM_API void *hak_heap_malloc(struct hak_heap *heap, size_t bytes)
     __attribute__((malloc, alloc_size(2)));
 HAKMEM_API void *hak_heap_calloc(struct hak_heap *heap, size_t count, size_t bytes)
     __attribute__((malloc, alloc_size(2, 3)));
 HAKMEM_API void *hak_heap_aligned_alloc(struct hak_heap *heap, size_t alignment, size_t bytes)
     __attribute__((malloc, alloc_align(2), alloc_size(3)));
-// Free every block of the heap that is still live, and the heap. No thread may be using it or
-// freeing its blocks at this moment.
+// Free the heap and all its live blocks. Meanwhile no thread may use the heap or free its blocks.
 HAKMEM_API void hak_heap_destroy(struct hak_heap *heap);
 
 // ---- every live block ----
 
-// Call `visit` with each live block of `heap`, or of the whole process when that is NULL, until it returns
-// false. `bytes` are usable: at least those asked for. True when all were visited; false also when there
-// was no memory for the few pages that this takes, and then none was.
+// Call `visit` with each live block of `heap`, or of the whole process if that is NULL, until `visit`
+// returns false. `bytes` is the usable size. Returns true if all were visited. Returns false, too, if there
+// was no memory for the few pages that the walk needs; then no block was visited.
 //
 // Every block that is live when the walk begins, and that no thread frees before it ends, is visited once.
-// One that is allocated or freed meanwhile may be visited or not.
+// A block that is allocated or freed meanwhile may be visited or not.
 //
-// All locks of the allocator are held: other threads wait as soon as a magazine of theirs is empty or full,
-// some ns a block. So `visit` must not allocate or free, nor wait for a thread that may: for the C library's
-// streams, say. It may write into memory that was allocated before.
+// The walk holds all locks of the allocator: other threads wait as soon as one of their magazines is empty
+// or full. It takes some ns a block. `visit` must not allocate or free, nor wait for a thread that may, for
+// example for a lock of the C library's streams. It may write into memory that was allocated before.
 HAKMEM_API bool hak_visit_blocks(struct hak_heap *heap,
                                  bool (*visit)(void *start, size_t bytes, void *argument),
                                  void *argument);
 
 // ---- giving back, looking in ----
 
-// Give back to the system, now, whatever can be given back, of all threads. Returns the bytes of pages that
-// went; where there were none, those of addresses.
+// Give all threads' free memory back to the system at once, as far as possible. Returns the bytes of purged
+// pages; if there were none, those of released addresses.
 HAKMEM_API size_t hak_trim(void);
 
 struct hak_stats {
@@ -129,39 +128,39 @@ struct hak_stats {
     size_t mapping_count; // large blocks with a mapping of their own
 };
 
-// Exact for a program that stands still. Holds all locks while it walks the slabs: about
+// Exact if no other thread allocates or frees meanwhile. Holds all locks while it walks the slabs: about
 // 10 ns a slab (64 KiB to 256 KiB of heap each).
 HAKMEM_API void hak_stats_read(struct hak_stats *stats);
 
-// The same, each size class and the counters as one line of JSON with a final 0, in `text`, which has
-// room for `bytes`. Returns the length of the whole: one that is not less than `bytes` has been cut.
-// 32 KiB are always enough. Allocates nothing, and may be called from a signal handler: what needs a
-// lock that is not to be had then is 0, and `"walked"` is false. The names stay, new ones may come;
-// docs/statistics.md explains them.
+// Write the same, each size class and the counters as one line of JSON with a final 0 into `text`, which
+// has room for `bytes`. Returns the full length: if it is not less than `bytes`, the text was truncated.
+// 32 KiB are always enough. Allocates nothing, and may be called from a signal handler: if a lock is not
+// free then, the figures that need it are 0, and `"walked"` is false. Names do not change, new ones may be
+// added; docs/statistics.md explains them.
 HAKMEM_API size_t hak_stats_json(char *text, size_t bytes);
 
 // ---- profile ----
 
-// Sample one in so many bytes of what is allocated from now on (at least 1): docs/profiling.md. Where the
-// samples were allocated, and which of them live, `hakmem profile` shows. False when that is out of range.
+// From now on sample one in `sample_bytes` allocated bytes (at least 1): docs/profiling.md. `hakmem profile`
+// shows where the samples were allocated, and which of them are live. False if the number is out of range.
 HAKMEM_API bool hak_profile_start(size_t sample_bytes);
-// Take no more samples. Those that live are still followed until they are freed.
+// Take no more samples. Live ones are still tracked until they are freed.
 HAKMEM_API void hak_profile_stop(void);
 
 // ---- site rules ----
 
-// Give what the function `where` allocates (or `module+0xoffset`, or `module+0xstart-0xend`, of its return
-// addresses) a way of its own, from now on: `ways` are some of "short" or "long", "uncached", "unmap",
-// "huge", "zero", "align=N", separated by commas. docs/site-rules.md explains them. False when it cannot be
-// read, or the rules are too many. Reads the files of the program and its libraries: not for a busy loop.
+// From now on serve the allocations of the function `where` (or of return addresses: `module+0xoffset`, or
+// `module+0xstart-0xend`) by `ways`: some of "short" or "long", "uncached", "unmap", "huge", "zero",
+// "align=N", separated by commas. docs/site-rules.md explains them. False if the rule cannot be read, or if
+// there are too many rules. Reads the files of the program and its libraries: do not call it in a busy loop.
 HAKMEM_API bool hak_site_rule(const char *where, const char *ways);
 
 // ---- options ----
 // docs/options.md has them all.
 
-// The value of an option, false when there is none of that name.
+// Read the value of an option. False if there is no option of that name.
 HAKMEM_API bool hak_option_get(const char *name, uint64_t *value);
-// Set it, if it may be changed while the program runs and the value is in range.
+// Set an option, if it may be changed at run time and the value is in range; else return false.
 HAKMEM_API bool hak_option_set(const char *name, uint64_t value);
 
 // The texts are constants.
@@ -173,7 +172,7 @@ struct hak_option_info {
     // Of its value: "default", "mode", "machine", "learner", "config file", "HAKMEM_OPTIONS", "environment",
     // "program".
     const char *source;
-    const char *file; // named for a "file"; "" otherwise
+    const char *file; // the file's name, of kind "file"; "" otherwise
     uint64_t value;
     uint64_t initial; // the default
     uint64_t least;
@@ -181,7 +180,7 @@ struct hak_option_info {
     bool at_run_time; // may hak_option_set change it?
 };
 
-// Fill in `info` for the option of that number, counted from 0. False when there are not so many.
+// Fill in `info` for the option of that number, counted from 0. False if there is no such option.
 HAKMEM_API bool hak_option_describe(size_t number, struct hak_option_info *info);
 
 #ifdef __cplusplus

@@ -10,7 +10,7 @@
 #include "secure/states.h"
 #include "slab/misuse.h"
 
-// A heap's blocks end with it: they must not be in the quarantine of a thread then.
+// A heap's blocks end with the heap, so no thread's quarantine may hold one.
 static bool is_heap(const struct hak_owner *owner)
 {
     return hak_tag_is_heap(owner->tag);
@@ -22,7 +22,7 @@ void hak_hook_put(struct hak_cache *cache,
                   struct hak_run *slab,
                   void *block) HAK_UNPROVEN
 {
-    const unsigned size_class = slab->size_class; // of a slab that may end when the lock is dropped
+    const unsigned size_class = slab->size_class; // the slab may end when the lock is dropped
     struct hak_held held = {block, NULL};
     bool has_ended = false;
     if (hak_states_exist(slab)) {
@@ -56,7 +56,7 @@ size_t hak_hook_usable(const void *block, size_t bytes)
     if (!hak_harden_has_tags()) {
         return hak_canary_request(block, bytes);
     }
-    hak_tags_pass(true); // it may be any address of a slab's
+    hak_tags_pass(true); // `block` may be any address in a slab
     const size_t request = hak_canary_request(hak_tag_off(block), bytes);
     hak_tags_pass(false);
     return request;
@@ -74,12 +74,12 @@ enum hak_resized hak_hook_resize(void *block, size_t bytes)
     struct hak_held held = {block, NULL};
     const bool is_judged =
         hak_states_exist(slab) && hak_states_is_used(slab, slab->size_class, &held);
-    // A pointer to a block in use that does not have its tag is from before.
+    // A pointer whose tag is not the block's is stale: it is to an earlier block there.
     const bool is_stale = hak_harden_has_tags() && hak_states_exist(slab);
     if (!is_judged && (!hak_slab_is_out(slab, block) || is_stale)) {
         hak_misuse_freed_realloc(block, own_bytes);
     }
-    // Half of a block may stay unused before the rest is worth a copy.
+    // A block shrinks in place to half its size; below that a copy is worth its time.
     bool is_done = bytes <= own_bytes && bytes >= own_bytes / 2;
     if (is_done && hak_harden.checks.canaries && is_judged) {
         is_done = hak_states_resize(held, own_bytes, bytes);

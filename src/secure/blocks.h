@@ -1,11 +1,11 @@
-// blocks.h -- what the program does with the blocks of hardened slabs, beyond malloc and free of its own thread.
+// blocks.h -- blocks of hardened slabs: remote free, realloc, usable size, and the check when the program ends.
 //
 // Layer     secure
-// Threads   any; no cache's lock is held but where it says so.
+// Threads   any; the caller holds no cache's lock, unless the comment says so.
 #pragma once
 
 #include "cache/cache.h"
 #include "cache/hooks.h"
 
-// At the end of the program: die if a block of any cache is not as it has to be.
+// Check the blocks of all caches when the program ends, and die if one is damaged.
 HAK_INTERNAL void hak_blocks_check_all(void);

@@ -7,8 +7,8 @@
 const uint64_t hak_canary_masks[sizeof(uint64_t) + 1] = {
     0, UPPER(1), UPPER(2), UPPER(3), UPPER(4), UPPER(5), UPPER(6), UPPER(7), UPPER(8)};
 
-// Who walks over all blocks may look at one that is freed meanwhile, and handed out again: of that it may say anything, up to what
-// there is room for.
+// A walk over all blocks may read a block that is freed and handed out again meanwhile. The result may then be anything up to the
+// room of the block.
 HAK_UNJUDGED size_t hak_canary_request(const char *block, size_t block_bytes)
 {
     const size_t most = block_bytes - HAK_CANARY_BYTES;
@@ -16,7 +16,7 @@ HAK_UNJUDGED size_t hak_canary_request(const char *block, size_t block_bytes)
     return padding <= most ? most - padding : 0;
 }
 
-// Is that byte of the padding in its first word, or in its last?
+// Does this byte lie in the padding's first or last word? Only these are written.
 static bool is_written(size_t place, size_t padding)
 {
     return place < sizeof(uint64_t) || padding - place <= sizeof(uint64_t);

@@ -1,12 +1,12 @@
-// canary.h -- what is written behind a block, and how it is looked at. Of this every free and malloc is made.
+// canary.h -- the canary behind a block in use and the zeros of a free one: every malloc and free writes and checks them.
 //
 // Layer     secure
-// Threads   any, for a block that nobody else has.
-// Fails     what is found ends the program with a line.
+// Threads   any, for a block that no other thread uses meanwhile.
+// Fails     damage ends the program with a line.
 //
-// harden.h shows where all lies. Of a long padding two words are written, the first and the last: an overflow by a
-// byte, by a word, or by a few is what is worth its time. No branch asks how long the padding is: no processor
-// could foresee that.
+// harden.h shows the layout. Of a long padding only the first and the last word are written: that finds an overflow by
+// a byte, a word or a few of them at little cost. No branch depends on the length of the padding, which no processor
+// could predict.
 #pragma once
 
 #include <string.h>
@@ -15,7 +15,7 @@
 
 enum {
     HAK_CANARY_PADDING_BITS = 16
-}; // of the canary, the upper ones: they tell how long the padding is
+}; // the upper bits of the canary, which tell the length of the padding
 
 HAK_INLINE uint64_t hak_canary_word(const char *from)
 {
@@ -34,16 +34,16 @@ HAK_INLINE uint64_t hak_canary_of(const char *block)
     return hak_harden_mix((uintptr_t)hak_tag_off(block)) | 0x80;
 }
 
-// A word of padding: all its bytes are the same, the canary's first.
+// A word of padding: eight times the first byte of the canary.
 HAK_INLINE uint64_t hak_canary_padding_word(uint64_t canary)
 {
     return (canary & 0xFF) * UINT64_C(0x0101010101010101);
 }
 
-// Which bits of the word before the canary lie in a padding of so many bytes, a word standing for more.
+// By the length of the padding, 8 for all longer ones: which bits of the word before the canary are padding.
 HAK_INTERNAL extern const uint64_t hak_canary_masks[sizeof(uint64_t) + 1];
 
-// What the first word of a short padding covers of the canary is written after it.
+// The first word of a short padding overlaps the canary, which is therefore written last.
 HAK_INLINE void hak_canary_write(char *block, size_t block_bytes, size_t request)
 {
     const uint64_t canary = hak_canary_of(block);
@@ -57,14 +57,14 @@ HAK_INLINE void hak_canary_write(char *block, size_t block_bytes, size_t request
                         canary ^ (uint64_t)padding << (64 - HAK_CANARY_PADDING_BITS));
 }
 
-// How long the padding is. When the canary is damaged, more than a block has: turned, all its other bits count.
+// The length of the padding. It is more than a block has if the canary is damaged: the rotation makes every other bit count.
 HAK_INLINE size_t hak_canary_padding_bytes(const char *block, size_t block_bytes, uint64_t canary)
 {
     const uint64_t difference = hak_canary_word(block + block_bytes - HAK_CANARY_BYTES) ^ canary;
     return difference << HAK_CANARY_PADDING_BITS | difference >> (64 - HAK_CANARY_PADDING_BITS);
 }
 
-// Is the end of a block in use as it was written?
+// Are the canary and the padding of a block in use as they were written?
 HAK_INLINE bool hak_canary_is_whole(const char *block, size_t block_bytes)
 {
     const uint64_t canary = hak_canary_of(block);
@@ -75,12 +75,12 @@ HAK_INLINE bool hak_canary_is_whole(const char *block, size_t block_bytes)
     const uint64_t word = hak_canary_padding_word(canary);
     const size_t known = padding < sizeof word ? padding : sizeof word;
     const char *last = block + block_bytes - HAK_CANARY_BYTES - sizeof word;
-    const char *first = last + (known - padding); // the same, in a short one
+    const char *first = last + (known - padding); // `last`, if the padding is short
     const uint64_t difference = (hak_canary_word(first) ^ word) | (hak_canary_word(last) ^ word);
     return (difference & hak_canary_masks[known]) == 0;
 }
 
-// Blocks are as aligned as a pair is: so a load is part of the instruction that makes use of it.
+// Blocks have the alignment of a pair, so the compiler can make a load part of the instruction that uses it.
 HAK_INLINE hak_pair hak_canary_pair(const char *from)
 {
     hak_pair pair;
@@ -94,18 +94,18 @@ HAK_INLINE void hak_canary_clear_pair(char *to)
     memcpy(HAK_ASSUME_ALIGNED(to, sizeof zero), &zero, sizeof zero);
 }
 
-// A block of less than a line, a multiple of 16, is covered by its first pair, its last, and the one here.
+// Three pairs cover a block of less than a line, whose size is a multiple of 16: its first, its last, and the one here.
 enum { HAK_CANARY_LINE = 64 };
 HAK_INLINE size_t hak_canary_middle(size_t bytes)
 {
     return bytes / 2 & ~(sizeof(hak_pair) - 1);
 }
 
-// A longer one by a few lines at its start and as many at its end, which may be the same: few lengths, each without
-// a loop; and by as many as this, again and again. For how often a loop runs no processor could foresee.
+// A few lines at its start and as many at its end, which may overlap, cover a longer block: few cases, each without a
+// loop, as no processor could predict how often a loop runs. Only blocks of more bytes than this take a loop.
 enum { HAK_CANARY_LINES = 4 * HAK_CANARY_LINE };
 
-// All of `bytes`, some lines, as one.
+// The bitwise or of `bytes`, a multiple of a line.
 HAK_INLINE hak_vector hak_canary_any(const char *from, size_t bytes)
 {
     hak_vector any = {0};
@@ -123,7 +123,7 @@ HAK_INLINE hak_vector hak_canary_any_ends(const char *start, const char *end, si
     return hak_canary_any(start, bytes) | hak_canary_any(end - bytes, bytes);
 }
 
-// Are they all zero? A multiple of 16, as blocks are.
+// Are all bytes zero? `bytes` is a multiple of 16, as the size of every block is.
 HAK_INLINE bool hak_canary_is_zero(const char *start, size_t bytes)
 {
     const char *end = start + bytes;
@@ -163,7 +163,7 @@ HAK_INLINE void hak_canary_clear_ends(char *start, char *end, size_t bytes)
     hak_canary_clear_some(end - bytes, bytes);
 }
 
-// Make them so.
+// Set them to zero.
 HAK_INLINE void hak_canary_clear(char *start, size_t bytes)
 {
     char *end = start + bytes;
@@ -190,7 +190,7 @@ HAK_INLINE void hak_canary_clear(char *start, size_t bytes)
 // Die: the end of a block in use was overwritten; a free block was written to.
 HAK_INTERNAL _Noreturn HAK_COLD void hak_canary_die_overflow(const char *block, size_t block_bytes);
 HAK_INTERNAL _Noreturn HAK_COLD void hak_canary_die_written(const char *block, size_t block_bytes);
-// Give a block in use another request. False when it has no room.
+// Note another requested size of a block in use. False when the block is too small for it.
 HAK_INTERNAL bool hak_canary_resize(char *block, size_t block_bytes, size_t request);
-// What was asked for; 0 when the canary does not say.
+// The bytes that the program asked for; 0 when the canary is damaged.
 HAK_INTERNAL size_t hak_canary_request(const char *block, size_t block_bytes);

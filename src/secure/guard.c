@@ -43,7 +43,7 @@ static bool has_addresses(void)
     return hak_load_relaxed(&hak_guard.base) != NULL;
 }
 
-// Who calls: from the program's call on.
+// Note the thread and the call stack, whose first frame is the program's call.
 static void note_call(struct hak_guard_call *call, const void *site)
 {
     call->thread_id = hak_os_thread_id();
@@ -53,7 +53,7 @@ static void note_call(struct hak_guard_call *call, const void *site)
     }
 }
 
-// A slot that is free, taken; in turn, so that the one freed last comes last. NULL: none of the next few.
+// Take a free slot, in turn, so that the slot freed last comes last. NULL if the next few are all in use.
 static struct hak_guard_slot *slot_take(void)
 {
     static _Atomic(uint32_t) turn;
@@ -78,7 +78,7 @@ struct hak_guard_slot *hak_guard_nearest(const void *p)
 {
     const size_t page = hak_os_page_bytes();
     const size_t number = (size_t)((const char *)p - hak_load_relaxed(&hak_guard.base)) / page;
-    // Of a page between two slots, the lower half is the overflow of the slot below.
+    // In a page between two slots, the lower half counts as an overflow of the slot below.
     const bool is_lower_half = ((uintptr_t)p & (page - 1)) < page / 2;
     size_t index = number % 2 == 0 && is_lower_half && number > 0 ? number / 2 - 1 : number / 2;
     index = index < slot_count() ? index : slot_count() - 1;
@@ -101,7 +101,7 @@ static _Noreturn void report_and_die(const char *kind,
     hak_end();
 }
 
-// Bytes of a slot's page that are no block's are zeros.
+// The bytes of a slot's page outside the block have to be zeros.
 static void check_zeros(const struct hak_guard_slot *slot,
                         const char *kind,
                         const char *start,
@@ -114,7 +114,7 @@ static void check_zeros(const struct hak_guard_slot *slot,
     }
 }
 
-// Make the page of a free slot one that can be touched, and is zeros. One that could not be guarded is looked at.
+// Make the page of a free slot accessible. It is all zeros; a page that could not be guarded is checked for that.
 static bool page_open(struct hak_guard_slot *slot, char *page)
 {
     const size_t bytes = hak_os_page_bytes();
@@ -125,8 +125,8 @@ static bool page_open(struct hak_guard_slot *slot, char *page)
     return true;
 }
 
-// And one of zeros that nobody can touch, as far as the kernel does that: of pages that are locked in memory it gives none
-// back, and a border between two kinds of pages takes one of its mappings.
+// Fill the page with zeros and make it inaccessible, as far as the kernel allows: it purges no page that is locked in memory, and
+// each border between two kinds of pages takes one of its mappings.
 static void page_close(struct hak_guard_slot *slot, char *page)
 {
     const size_t bytes = hak_os_page_bytes();
@@ -178,7 +178,7 @@ void hak_guard_put(void *block, const void *site)
     check_zeros(
         slot, "overflow", start + hak_load_relaxed(&slot->bytes), page + hak_os_page_bytes());
     note_call(&slot->freed, site);
-    // Who visits the blocks has seen it live, or sees now that it is not.
+    // A visitor, who holds this lock, is done with the block, or will see that it is not live.
     hak_lock_take(&hak_arena.lock);
     hak_lock_drop(&hak_arena.lock);
     page_close(slot, page);

@@ -3,16 +3,16 @@
 // Layer     secure
 // Owns      a span of addresses with a slot for each sampled block, and who allocated and freed it.
 // Threads   any; no lock: a slot is taken by a compare-and-swap of its state.
-// Fails     without a free slot or without mappings the block is one as all others.
+// Fails     without a free slot or without mappings the request gets an ordinary block.
 //
-// GWP-ASan's idea ("GWP-ASan: Sampling-Based Detection of Memory-Safety Bugs in Production", 2024), on our terms:
-// one in option guard_sample of the requests that take the slow path anyway gets a slot, so the fast paths
-// know nothing of it. The block ends where its page does, as far as its alignment lets it: an overflow
-// faults at once. When it is freed its page cannot be touched any more, and the slot is used again only
-// when all others have had their turn: a use after free faults, too. What lies before the block in its
-// page is zeros, and looked at when it is freed.
+// GWP-ASan's idea ("GWP-ASan: Sampling-Based Detection of Memory-Safety Bugs in Production", 2024), adapted:
+// of the requests that take the slow path anyway, one in option guard_sample gets a slot, so the fast paths
+// know nothing of it. The block ends at the end of its page, as far as its alignment allows: an overflow
+// faults at once. The page of a freed block cannot be touched, and the slot is used again only after all
+// others have had their turn: a use after free faults, too. The rest of the block's page is zeros, which
+// the free checks.
 //
-// The handler for such faults says whose block it was, and lets the program's own have the signal.
+// The fault handler reports who allocated and freed the block, and passes the signal on to the program.
 #pragma once
 
 #include "base/atomic.h"
@@ -26,8 +26,8 @@
 enum { HAK_GUARD_FRAMES = 16, HAK_GUARD_SLOTS = 511 };
 
 enum hak_guard_state {
-    HAK_GUARD_FREE, // with `block`, if it ever had one
-    HAK_GUARD_BUSY, // somebody is at work on it
+    HAK_GUARD_FREE, // `block` is the latest one, if any
+    HAK_GUARD_BUSY, // a thread is changing it
     HAK_GUARD_LIVE,
 };
 
@@ -40,7 +40,7 @@ struct hak_guard_call {
 struct hak_guard_slot {
     _Atomic(uint32_t) state; // enum hak_guard_state
     bool is_open;            // free, but its page can be touched: the kernel refused to guard it
-    _Atomic(char *) block;   // the two are read by others while they may change
+    _Atomic(char *) block;   // others read this and `bytes` while they may change
     _Atomic(size_t) bytes;   // as asked for
     struct hak_guard_call allocated;
     struct hak_guard_call freed;
@@ -52,15 +52,15 @@ struct hak_guard {
 };
 HAK_INTERNAL extern struct hak_guard hak_guard;
 
-// Is it an address of the slots'?
+// Is it an address of the slots?
 HAK_INLINE bool hak_guard_owns(const void *p)
 {
     const char *base = hak_load_relaxed(&hak_guard.base);
     return HAK_UNLIKELY(base != NULL && (uintptr_t)p - (uintptr_t)base < HAK_SUPER_BYTES);
 }
 
-// Is this request of the slow path one for a slot? The thread of the cache. None is of hak_cache_shared, where several threads
-// would count at a time.
+// Does this request of the slow path get a slot? By the thread of the cache. A cache without a thread has none: several threads
+// would count at the same time.
 HAK_INLINE bool hak_guard_is_due(struct hak_cache *cache)
 {
     const uint64_t one_in = hak_load_relaxed(&hak_options.guard_sample);
@@ -71,20 +71,20 @@ HAK_INLINE bool hak_guard_is_due(struct hak_cache *cache)
     return true;
 }
 
-// A block, aligned as those of the class are, and as the request says; NULL: none.
+// Returns a block with the alignment of the class and of the request, or NULL.
 HAK_INTERNAL void *hak_guard_take(struct hak_request request, unsigned size_class);
-// Free it: dies with a report unless it is one in use. `site`: where the program's call returns to.
+// Free the block. Dies with a report unless it is in use. `site`: where the program's call returns to.
 HAK_INTERNAL void hak_guard_put(void *block, const void *site);
-// Call `visit` with each block in use until it returns false; whether all were visited. With the arena's lock, which keeps
-// their pages as they are.
+// Call `visit` with each block in use until it returns false. True if all were visited. The arena's lock keeps the blocks' pages
+// from being closed.
 HAK_INTERNAL bool hak_guard_visit(bool (*visit)(void *start, size_t bytes, void *argument),
                                   void *argument) HAK_REQUIRES(&hak_arena.lock);
 
-// The slot whose block lies nearest; and what is said of a mistake: the kind, and what `offset` from the
-// block's start was touched.
+// The slot whose block lies nearest. hak_guard_report prints the kind of a misuse, the distance of `p` from
+// the block's start, and the calls that allocated and freed the block.
 HAK_INTERNAL struct hak_guard_slot *hak_guard_nearest(const void *p);
 HAK_INTERNAL void hak_guard_report(const char *kind,
                                    const struct hak_guard_slot *slot,
                                    const char *p);
-// Once, if the option is on, or blocks have tags: take faults.
+// Install the fault handler if the option is on or blocks have tags. Once.
 HAK_INTERNAL void hak_guard_start(void);

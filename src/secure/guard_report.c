@@ -1,5 +1,4 @@
-// guard_report.c -- what is said of a mistake with a sampled block or a tagged one, and the handler for faults (see
-// guard.h).
+// guard_report.c -- the report of a misused sampled or tagged block, and the fault handler (see guard.h).
 #include <signal.h>
 #include <string.h>
 
@@ -36,7 +35,7 @@ void hak_guard_report(const char *kind, const struct hak_guard_slot *slot, const
     }
 }
 
-// The processor has met a pointer whose tag is not that of the memory there.
+// The processor has faulted on a pointer whose tag is not the memory's.
 static void report_tag(const void *address)
 {
     const char *p = hak_tag_off(address);
@@ -59,7 +58,7 @@ static void report_tag(const void *address)
 
 static struct sigaction before;
 
-// The signal is the program's: its handler's, or what becomes of it without one.
+// Pass the signal on to the program's handler, or to the default action if there is none.
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
     if ((before.sa_flags & SA_SIGINFO) != 0) {
@@ -69,7 +68,7 @@ static void pass_on(int signal, siginfo_t *info, void *context)
     } else {
         sigaction(signal, &before, NULL);
         if (info->si_code <= 0) {
-            raise(signal); // somebody has sent it: there is no instruction that faults again
+            raise(signal); // it was sent by a call: no instruction will fault again
         }
     }
 }

@@ -12,10 +12,10 @@
 
 struct hak_harden hak_harden;
 
-// So much more than it has to may lie in a quarantine, so that several leave it together.
+// A quarantine may hold this part more than quarantine_bytes, so that several blocks leave it together.
 enum { QUARANTINE_PART = 16 };
 
-// Superslabs that were mapped before the options were known.
+// Give tags to the superslabs that were mapped before the options were known.
 static bool tag_all_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     for (struct hak_list *link = hak_arena.all.next; link != NULL && link != &hak_arena.all;
@@ -28,7 +28,7 @@ static bool tag_all_locked(void) HAK_REQUIRES(&hak_arena.lock)
     return true;
 }
 
-// Tags are drawn by the processor: the same ones in each run they are not.
+// The processor draws the tags at random, so there are none with option deterministic.
 static void tags_start(void)
 {
     if (hak_load_relaxed(&hak_options.tagging) == 0) {
@@ -41,7 +41,7 @@ static void tags_start(void)
     }
     if (!hak_harden.has_tags) {
         hak_defaults_choose(&hak_options.tagging, 0, HAK_FROM_MACHINE);
-        if (hak_load_relaxed(&hak_options.tagging) != 0) { // it was asked for, and not by a mode
+        if (hak_load_relaxed(&hak_options.tagging) != 0) { // the user asked for it, not a mode
             hak_say("HAKMEM_TAGGING has no effect: it needs a processor, a kernel and a build with "
                     "memory tags, and no HAKMEM_DETERMINISTIC");
             hak_store_relaxed(&hak_options.tagging, 0);
@@ -73,7 +73,7 @@ void hak_harden_start(void)
     if (hak_harden.is_on) {
         const bool is_random = hak_load_relaxed(&hak_options.deterministic) == 0;
         hak_harden.secret = is_random ? hak_os_random() : 1;
-        // Weyl's constant is as good as any when chance is not wanted.
+        // Weyl's constant is as good as any when the numbers need not be random.
         hak_harden.multiplier = (is_random ? hak_os_random() : UINT64_C(0x9E3779B97F4A7C15)) | 1;
     }
 }

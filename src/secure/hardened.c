@@ -15,12 +15,12 @@
 #include "profile/sample.h"
 #include "rules/site.h"
 
-// A stock has room for so many blocks, and for so many bytes of them; a quarter of it moves at a time.
+// A stock has room for STOCK_BYTES, but at least for 4 and at most for 256 blocks; a quarter of it moves at a time.
 enum { STOCK_LEAST = 4, STOCK_MOST = 256, STOCK_BYTES = HAK_KIB(16), STOCK_PARTS = 4 };
-// So many bytes leave the quarantine with one free, more or less: together, and not thousands of blocks at a time.
+// About so many bytes leave the quarantine in one free: several blocks together, but not thousands of them.
 enum { LEAVING_BYTES = HAK_KIB(4) };
 
-// The cache's, made now if it has none. NULL: without memory, and for what threads share that have ended.
+// The stocks and the quarantine of the cache, made now if it has none. NULL without memory, and for hak_cache_shared.
 static struct hak_hardened *hardened_of(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
@@ -39,7 +39,7 @@ static struct hak_hardened *hardened_of(struct hak_cache *cache) HAK_REQUIRES(&c
     return hardened;
 }
 
-// Enter the thread's own, made now if it has none; NULL as above.
+// Enter those of the thread, made now if it has none. NULL as above.
 static struct hak_hardened *enter_own(struct hak_cache *cache)
 {
     struct hak_hardened *hardened = hak_hardened_enter(cache);
@@ -56,7 +56,7 @@ static struct hak_hardened *enter_own(struct hak_cache *cache)
     return hardened;
 }
 
-// False without memory.
+// Make the array of the stock if it has none. False without memory.
 static bool stock_start(struct hak_stock *stock, unsigned size_class)
 {
     const uint32_t fits = STOCK_BYTES / hak_classes[size_class].bytes;
@@ -68,7 +68,7 @@ static bool stock_start(struct hak_stock *stock, unsigned size_class)
     return stock->blocks != NULL;
 }
 
-// Is something asked for that a stock knows nothing of?
+// May another feature have a say: sampling, a site rule, a guard, an injected failure?
 HAK_INLINE bool is_unusual(const struct hak_cache *cache)
 {
     return (hak_load_relaxed(&hak_options.sample_bytes) | hak_load_relaxed(&hak_sites.count)) !=
@@ -76,7 +76,7 @@ HAK_INLINE bool is_unusual(const struct hak_cache *cache)
            cache->unguarded >= hak_harden.plain_requests;
 }
 
-// Each step of a malloc and a free is a function of its own where it would have to save registers otherwise.
+// A step of malloc or free is a separate function if its caller would have to save registers otherwise.
 static HAK_NOINLINE void *take_as_asked(size_t bytes,
                                         struct hak_stock *stock,
                                         struct hak_hardened *hardened,
@@ -114,8 +114,8 @@ void *hak_hardened_malloc(size_t bytes,
     return take_any(bytes, stock, hardened, cache);
 }
 
-// Put free blocks into their slabs, whoever owns these. `locked`: the heap's whose lock is held, and whose they are
-// all; or NULL. True when a slab has ended with that. Clang cannot follow one lock after the other.
+// Put free blocks into the slabs of any owners. `locked`: the owner of all of them, whose lock the caller holds; or
+// NULL. True when a slab has ended with that. Clang cannot follow one lock after the other.
 static bool give_back(struct hak_owner *locked, char **blocks, unsigned count) HAK_UNPROVEN
 {
     struct hak_owner *owner = locked;
@@ -135,7 +135,7 @@ static bool give_back(struct hak_owner *locked, char **blocks, unsigned count) H
     return has_ended;
 }
 
-// Make room in a full stock: those that have been there longest leave, or any, as they are taken.
+// Make room in a full stock: a quarter goes into the slabs, the oldest blocks, or with random_order random ones.
 static HAK_NOINLINE bool stock_flush(struct hak_hardened *hardened,
                                      struct hak_stock *stock,
                                      bool has_lock)
@@ -160,7 +160,7 @@ static HAK_NOINLINE bool foreign_leave(struct hak_hardened *hardened)
     return give_back(NULL, hardened->foreign, count);
 }
 
-// A block that has left the quarantine is no cache's, or its stock is full. True when a slab has ended.
+// A block leaves the quarantine whose owner is not the cache, or whose stock is full. True when a slab has ended.
 static HAK_NOINLINE bool leave_unusually(struct hak_hardened *hardened,
                                          struct hak_held held,
                                          bool has_lock)
@@ -180,7 +180,7 @@ static HAK_NOINLINE bool leave_unusually(struct hak_hardened *hardened,
     return has_ended;
 }
 
-// A block has left the quarantine: into its stock. False: it has to go elsewhere.
+// Put a block that leaves the quarantine into its stock. False when the stock is full.
 HAK_INLINE bool stock_put(struct hak_stock *stock, struct hak_held held)
 {
     if (HAK_UNLIKELY(stock->count == stock->room)) {
@@ -190,8 +190,8 @@ HAK_INLINE bool stock_put(struct hak_stock *stock, struct hak_held held)
     return true;
 }
 
-// The oldest leave the quarantine. True when a slab has ended with that. What has got another owner meanwhile may
-// get into a stock: its slab is asked for its owner where that matters.
+// The oldest blocks leave the quarantine. True when a slab has ended with that. A block may get into a stock although
+// its slab has another owner by now: the code that puts it into its slab looks up the owner again.
 static bool oldest_leave(struct hak_hardened *hardened, bool has_lock)
 {
     const bool is_full = hak_hardened_behind(hak_load_relaxed(&hardened->next)) == hardened->first;
@@ -215,7 +215,7 @@ static bool oldest_leave(struct hak_hardened *hardened, bool has_lock)
     return has_ended;
 }
 
-// The last call of a free.
+// The last step of a free that fills the quarantine.
 void hak_hardened_leave_late(struct hak_hardened *hardened)
 {
     const bool has_ended = oldest_leave(hardened, false);
@@ -235,7 +235,7 @@ void hak_hardened_free_unusual(void *block)
     hak_slow_free_rest(block, entry & ~HAK_MAP_SAMPLED);
 }
 
-// A long block, which a call clears; or not all is asked for.
+// Free a block that is too long for the tuned path, or that has not all checks of mode secure.
 static HAK_NOINLINE void give_as_asked(
     char *block, size_t bytes, uint32_t size_class, hak_state *state, struct hak_hardened *hardened)
 {
@@ -262,7 +262,7 @@ void hak_hardened_free(void *block, struct hak_cache *cache, struct hak_hardened
     }
 }
 
-// Clang cannot follow the lock that the caller may have.
+// Clang cannot follow a lock that the caller may hold.
 bool hak_hardened_hold(struct hak_cache *cache,
                        struct hak_held held,
                        unsigned size_class,
@@ -283,8 +283,8 @@ bool hak_hardened_hold(struct hak_cache *cache,
     return has_ended;
 }
 
-// Blocks that came out of the slabs, into the stock. Those of slabs that were made before the options
-// were known have no states: the first of them is returned, the others go back.
+// Put blocks that came out of slabs into the stock. Those of slabs that were made before the options
+// were known have no states: the first of them is returned, the others go back into their slabs.
 static void *stock_add(struct hak_cache *cache,
                        struct hak_stock *stock,
                        void **blocks,
@@ -307,7 +307,7 @@ static void *stock_add(struct hak_cache *cache,
     return plain;
 }
 
-// Without memory for a stock: one block.
+// Take one block from a slab when there is no memory for a stock.
 static void *take_one(struct hak_cache *cache, unsigned size_class, size_t bytes)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -350,9 +350,9 @@ void hak_hook_end(struct hak_cache *cache)
     }
 }
 
-// A free block goes into its slab: the cache's, or another's that is not busy, as two caches' locks are taken against the
-// order of ranks. False: it has to stay where it is. Never by a parcel: there may be no memory for one, and what
-// stands in for it would be written into the block.
+// Put a free block into its slab. The lock of another owner is only tried, as waiting for it would break the order of the ranks.
+// False: the block has to stay where it is. A parcel is no way out: without memory for one, a link would be written into the
+// block.
 static bool go_home(struct hak_cache *cache, char *block) HAK_REQUIRES(&cache->owner.lock)
 {
     if (hak_owner_is(&cache->owner, block)) {
@@ -371,7 +371,7 @@ static bool go_home(struct hak_cache *cache, char *block) HAK_REQUIRES(&cache->o
     return is_owner;
 }
 
-// The same for those in quarantine. What has to stay moves to its end.
+// The same for all blocks in quarantine. Those that have to stay move to its end.
 static void quarantine_go_home(struct hak_cache *cache, struct hak_hardened *hardened)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -390,7 +390,7 @@ static void quarantine_go_home(struct hak_cache *cache, struct hak_hardened *har
     hardened->first = first;
 }
 
-// All that it holds, into the slabs. False when some had to stay.
+// Put all blocks of the quarantine and the stocks into their slabs. False when some had to stay.
 static bool flush(struct hak_cache *cache, struct hak_hardened *hardened)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -431,9 +431,8 @@ void hak_hook_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
     }
 }
 
-// Does it hold nothing since it was emptied? Then blocks have neither come from the slabs nor been freed. (The ring that
-// `next` goes around in is full before it is where it was, and then the oldest leave.) A hint, but with the lock and while
-// its thread is not inside.
+// Is the cache still as empty as a flush left it, without a refill or a free since? (`next` cannot come around unnoticed: the ring
+// is full before that, and then the oldest blocks leave.) Certain with the lock while the thread is not inside; else a hint.
 bool hak_hook_is_bare(struct hak_cache *cache)
 {
     const struct hak_hardened *hardened =

@@ -1,18 +1,18 @@
-// hardened.h -- a cache's stock of free blocks that are looked at one by one, and its quarantine.
+// hardened.h -- a cache's stocks of free blocks, each of which is checked, and its quarantine.
 //
 // Layer     secure
-// Owns      struct hak_hardened of a cache: of a thread's and of a heap's, once it has needed it.
-// Threads   a thread's: that thread, without a lock, between hak_hardened_enter and hak_hardened_leave; once it has
-//           ended, or when it is not inside (hak_hook_empty), whoever holds the cache's lock. A heap's:
-//           whoever holds its lock.
+// Owns      struct hak_hardened of a thread's or a heap's cache, made when it is first needed.
+// Threads   a thread's: that thread, without a lock, between hak_hardened_enter and hak_hardened_leave; the holder of
+//           the cache's lock once the thread has ended, or while it is not inside (hak_hook_empty). A heap's: the
+//           holder of its lock.
 // Fails     NULL without memory.
 //
-// Mode secure looks at each block when it is freed and before it is used again (secure/harden.h), so a magazine
-// has no use for it: its paths touch no block. In its place a cache has, for each class, a stock of free blocks,
-// of which chance (option random_order) takes the next; it is filled from the slabs, and empties into them, many at a time. A freed
-// block waits in the quarantine until enough bytes were freed behind it, and then goes into the stock, if
-// its slab is the cache's. Foreign blocks, those of other owners, are gathered, and go back to their slabs
-// together. docs/decisions/0024 says why.
+// Mode secure checks each block when it is freed and before it is used again (secure/harden.h). Magazines do not
+// suit that: their paths touch no block. Instead a cache has a stock of free blocks for each class. Option
+// random_order takes them at random. A stock is refilled from the slabs and flushed into them, many blocks at a time.
+// A freed block waits in the quarantine until enough bytes were freed after it. Then it goes into the stock if the
+// cache owns its slab. Blocks of other owners ("foreign") are collected, and go into their slabs together.
+// docs/decisions/0024 says why.
 #pragma once
 
 #include "cache/cache.h"
@@ -20,8 +20,8 @@
 #include "secure/states.h"
 
 enum { HAK_QUARANTINE_BLOCKS = 4096, HAK_FOREIGN_BLOCKS = 32 };
-// What is held: a block of the cache's by its class, HAK_FOREIGN more for others'. Only the cache's own have stocks:
-// those of the others, and of the class behind the last, are empty and full at once.
+// The kind of a block in quarantine: its class, plus HAK_FOREIGN if another cache owns it. Only the cache's own classes
+// have room in their stocks: those of the others, and of the class behind the last, are empty and full at once.
 enum { HAK_FOREIGN = HAK_SMALL_CLASSES + 1, HAK_STOCKS = HAK_FOREIGN + HAK_SMALL_CLASSES };
 
 struct hak_stock {
@@ -34,12 +34,12 @@ struct hak_stock {
 struct hak_hardened {
     struct hak_cache *cache; // whose it is
     uint64_t chance;         // hak_harden_next
-    // The quarantine, a ring: where the oldest is, the place for the next one (always empty), and their bytes.
+    // The quarantine, a ring: the place of the oldest block, the (always empty) place for the next, and the sum of the bytes.
     uint32_t first;
     _Atomic(uint32_t) next; // others read it, to see whether the thread is at work
     size_t bytes;
-    // It held nothing when `next` was this. Written by who may work on it, or is about to give it blocks (see
-    // hak_hook_is_bare).
+    // If was_bare: all was empty when `next` had this value. Written by the thread that may work on it, or is about to add
+    // blocks (see hak_hook_is_bare).
     _Atomic(uint32_t) bare_next;
     _Atomic(bool) was_bare;
     uint32_t foreign_count;
@@ -49,9 +49,9 @@ struct hak_hardened {
     uint8_t kinds[HAK_QUARANTINE_BLOCKS];
 };
 
-// The thread begins to work on what it holds without the lock; NULL: it has none yet, or somebody empties it at this
-// moment, with the lock. Whoever empties it says so first and then looks, with a barrier between that orders both
-// sides, as in steal.h. Step enter of quarantine.pml.
+// The thread begins to work on its stocks and quarantine without the lock. NULL: it has none yet, or another thread is
+// emptying them, with the lock. That thread takes the pointer away first and then looks at is_inside, with a barrier in
+// between that orders both sides, as in steal.h. Step enter of quarantine.pml.
 HAK_INLINE struct hak_hardened *hak_hardened_enter(struct hak_cache *cache)
 {
     hak_store_relaxed(&cache->is_inside, true);
@@ -65,7 +65,7 @@ HAK_INLINE void hak_hardened_leave(struct hak_cache *cache)
     hak_store_release(&cache->is_inside, false); // pairs with: hak_hook_empty
 }
 
-// Changes with every free of the thread's.
+// A number that changes with every free by the thread.
 HAK_INLINE uint64_t hak_hardened_events(struct hak_cache *cache)
 {
     const struct hak_hardened *hardened =
@@ -73,8 +73,8 @@ HAK_INLINE uint64_t hak_hardened_events(struct hak_cache *cache)
     return hardened != NULL ? hak_load_relaxed(&hardened->next) : 0;
 }
 
-// The class for a request that would be of `size_class`: with room for what is put behind the block.
-// HAK_SMALL_CLASSES: a large block. Aligned requests come with a class that has room (hak_aligned_class).
+// The class for a request of `size_class` that also has room for the canary. HAK_SMALL_CLASSES: a large block.
+// The class of an aligned request has that room already (hak_aligned_class).
 HAK_INLINE unsigned hak_hardened_class(unsigned size_class, size_t bytes)
 {
     const size_t room = hak_harden_room(bytes);
@@ -88,9 +88,9 @@ HAK_INLINE unsigned hak_hardened_class(unsigned size_class, size_t bytes)
     return size_class;
 }
 
-// malloc without a block that waits here: what other features have, else the core's (src/hooks.c).
+// malloc when the stock is empty or another feature may have a say; else the core serves it (src/hooks.c).
 HAK_INTERNAL void *hak_hardened_malloc_unusual(struct hak_request request, size_t size_class);
-// malloc's slow path and free's in a thread that has entered its cache's. All that is out of the ordinary they leave
+// The slow paths of malloc and free in a thread that has entered (hak_hardened_enter). They leave all unusual cases
 // to hak_hardened_malloc_unusual and hak_hardened_free_unusual.
 HAK_INTERNAL void *hak_hardened_malloc(size_t bytes,
                                        size_t size_class,
@@ -101,27 +101,27 @@ HAK_INTERNAL void *hak_hardened_malloc(size_t bytes,
 HAK_INTERNAL void hak_hardened_free(void *block,
                                     struct hak_cache *cache,
                                     struct hak_hardened *hardened);
-// Free a small block, a hardened one or a thread's that keeps no magazines. Never by a parcel: nobody looks at what goes into
-// parcels.
+// Free a small block that is hardened, or that a thread without magazines frees. Never by a parcel: blocks in parcels are not
+// checked.
 HAK_INTERNAL void hak_hardened_free_unusual(void *block);
 
-// Take a block of the class out of the stock, filling it if it is empty. With the lock; the thread.
+// Take a block of the class out of the stock, and refill the stock first if it is empty. By the thread, with the lock.
 HAK_INTERNAL void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t bytes)
     HAK_REQUIRES(&cache->owner.lock);
-// Put a block that the program has freed into quarantine, or back into its slab if the cache has none. `has_lock`:
-// that of `cache`, whose the block is then. True when a slab has ended with that.
+// Put a block that the program has freed into quarantine, or into its slab if the cache has no quarantine. `has_lock`:
+// the caller holds the lock of `cache`, which owns the block. True when a slab has ended with that.
 HAK_INTERNAL bool hak_hardened_hold(struct hak_cache *cache,
                                     struct hak_held held,
                                     unsigned size_class,
                                     bool has_lock);
 
-// The cache is dead, and nothing is in it: the tables go.
+// Free the tables of a dead cache. They are empty.
 HAK_INTERNAL void hak_hardened_end(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 
-// The steps of a malloc and a free that touch the block, as functions of what it is looked at for. For hardened.c and
-// hardened_secure.c alone.
+// The steps of malloc and free that touch the block, with the checks as parameters. Only for hardened.c and
+// hardened_secure.c.
 
-// Any of them, or the one that came last.
+// Take a block out of the stock: a random one, or the one added last.
 HAK_INLINE struct hak_held hak_hardened_pick(struct hak_hardened *hardened,
                                              struct hak_stock *stock,
                                              bool random_order)
@@ -137,7 +137,7 @@ HAK_INLINE struct hak_held hak_hardened_pick(struct hak_hardened *hardened,
     return picked;
 }
 
-// What was picked, for a request. The last of a malloc's steps.
+// Hand out the picked block for a request. The last step of malloc.
 HAK_INLINE void *hak_hardened_hand_out(struct hak_cache *cache,
                                        struct hak_held picked,
                                        size_t block_bytes,
@@ -153,7 +153,7 @@ HAK_INLINE size_t hak_hardened_behind(size_t place)
     return (place + 1) % HAK_QUARANTINE_BLOCKS;
 }
 
-// Into the place for the next one, where it is not in the quarantine yet.
+// Write the block into the next place of the ring. It is in the quarantine only after hak_hardened_add.
 HAK_INLINE void hak_hardened_put(struct hak_hardened *hardened, struct hak_held held, unsigned kind)
 {
     const size_t place = hak_load_relaxed(&hardened->next);
@@ -161,7 +161,7 @@ HAK_INLINE void hak_hardened_put(struct hak_hardened *hardened, struct hak_held 
     hardened->kinds[place] = (uint8_t)kind;
 }
 
-// Now it is, a block of `bytes`. True when some have to leave the quarantine.
+// Add this block, of `bytes`, to the quarantine. True when some blocks have to leave it.
 HAK_INLINE bool hak_hardened_add(struct hak_hardened *hardened, size_t bytes)
 {
     const size_t next = hak_hardened_behind(hak_load_relaxed(&hardened->next));
@@ -171,10 +171,10 @@ HAK_INLINE bool hak_hardened_add(struct hak_hardened *hardened, size_t bytes)
            hak_hardened_behind(next) == hardened->first;
 }
 
-// Enough lies in the quarantine: the oldest leave it, and the thread leaves what it holds.
+// The quarantine is full: its oldest blocks leave it; then hak_hardened_leave.
 HAK_INTERNAL void hak_hardened_leave_late(struct hak_hardened *hardened);
 
-// The program frees a block of `bytes`, which it has. The last of a free's steps.
+// Free a block of `bytes` that is in use. The last step of free.
 HAK_INLINE void hak_hardened_give(struct hak_hardened *hardened,
                                   struct hak_held held,
                                   size_t bytes,
@@ -192,7 +192,7 @@ HAK_INLINE void hak_hardened_give(struct hak_hardened *hardened,
     }
 }
 
-// Both with all that mode secure asks for (hak_harden.is_secure), in hardened_secure.c.
+// The last steps of malloc and free with all checks of mode secure (hak_harden.is_secure), in hardened_secure.c.
 HAK_INTERNAL void *hak_hardened_take_secure(size_t bytes,
                                             struct hak_stock *stock,
                                             struct hak_hardened *hardened,

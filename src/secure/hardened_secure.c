@@ -1,5 +1,5 @@
-// hardened_secure.c -- the steps of hardened.h for mode secure as it is: what it looks at is constant here, and
-// vectors are as wide as the processor has them. Elsewhere hardened.c does without this file.
+// hardened_secure.c -- the steps of hardened.h for mode secure with its own options: the checks are constants here, and
+// vectors are as wide as the processor's. On other processors hardened.c does without this file.
 #define HAK_IS_WIDE 1
 #include "secure/hardened.h"
 

@@ -15,9 +15,9 @@
 #include "slab/misuse.h"
 
 enum {
-    MAPPINGS_USUAL = 65530, // that a process may have, if nobody has changed it
-    GUARDED_PARTS = 2,      // of them, for guarded blocks
-    GROWN_PARTS = 8,        // of a guarded block that grows, to grow into without another mapping
+    MAPPINGS_USUAL = 65530, // the kernel's default limit for a process
+    GUARDED_PARTS = 2,      // half of them may serve guarded blocks
+    GROWN_PARTS = 8,        // an eighth of a growing block is reserved in its last mapping
 };
 static size_t guarded_mappings = MAPPINGS_USUAL / GUARDED_PARTS;
 static size_t guarded_count; // (arena lock)
@@ -30,7 +30,7 @@ void hak_inset_start(void)
     }
 }
 
-// Threads that ask at the same moment may make them a few more.
+// Threads that ask at the same moment may exceed the limit by a few.
 static bool may_guard(void)
 {
     hak_lock_take(&hak_arena.lock);
@@ -39,9 +39,9 @@ static bool may_guard(void)
     return may;
 }
 
-// Before the block a unit, so that it begins in one of its own.
-// To the byte: its end lies as close to the addresses behind as its alignment, at most that of a unit, allows. NULL also when
-// there are as many as may be: each takes one or three of the kernel's mappings, and half of those are the program's.
+// A guarded unit lies before the block, so that the block begins in a unit of its own. The block's end lies as close to the guard
+// behind it as the alignment allows, which is at most a unit. NULL also at the limit: each block takes one or three of the kernel's
+// mappings, and half of those are left to the program.
 struct hak_run *hak_hook_inset_map(size_t bytes, size_t alignment)
 {
     const size_t page = hak_os_page_bytes();
@@ -71,8 +71,8 @@ static char *guard_behind(const char *end)
     return (char *)hak_align_up((uintptr_t)end, hak_os_page_bytes());
 }
 
-// What is not the block's was zeros, as the kernel's pages are. The first that was written; `end` if none was. Nearly a page
-// may have to be looked at, so by words.
+// The first byte that is not zero; `end` if all are. The bytes beside a block are zeros unless they were overwritten. There may be
+// nearly a page of them, so words are compared.
 static const char *first_written(const char *start, const char *end)
 {
     const char *c = start;
@@ -106,7 +106,7 @@ void hak_hook_inset_freed(struct hak_run *mapping)
     check_behind(mapping, guard_behind(mapping->base + mapping->bytes));
 }
 
-// Let the guard behind a block become `more` longer where it lies: only the last of its mappings grows.
+// Make the guard behind a block longer by `more`, in place: only the last of the block's mappings grows.
 static bool guard_grow_locked(struct hak_super *super, size_t more) HAK_REQUIRES(&hak_arena.lock)
 {
     const size_t page = hak_os_page_bytes();
@@ -136,7 +136,7 @@ static size_t guard_room(const struct hak_run *mapping, const char *end)
     return hak_align_up((size_t)(end - mapping->base) / GROWN_PARTS, hak_os_page_bytes());
 }
 
-// Have the guard behind a block reach beyond `end`, with some to grow on if that can be had.
+// Make the guard behind a block reach beyond `end`, if possible with room for further growth.
 static bool guard_stretch_locked(struct hak_run *mapping, const char *end)
     HAK_REQUIRES(&hak_arena.lock)
 {
@@ -150,7 +150,7 @@ static bool guard_stretch_locked(struct hak_run *mapping, const char *end)
            guard_grow_locked(super, more);
 }
 
-// Addresses behind it, if that can be had, so that it can grow by an eighth.
+// Reserve addresses behind the block, if possible, so that it can grow by an eighth.
 void hak_hook_inset_leave_room(struct hak_run *mapping)
 {
     hak_lock_take(&hak_arena.lock);
@@ -159,7 +159,7 @@ void hak_hook_inset_leave_room(struct hak_run *mapping)
     hak_lock_drop(&hak_arena.lock);
 }
 
-// Of a page that was behind the guard: it may have kept what it had (guarded_shrink).
+// Clear the rest of a page that was part of the guard: its old contents may still be there (guarded_shrink).
 static void clear_behind(char *start, const char *end)
 {
     if (first_written(start, end) < end) {
@@ -183,8 +183,8 @@ static bool guarded_grow(struct hak_run *mapping, size_t bytes)
     return done;
 }
 
-// What goes is given back, so that it reads as zero when it comes again. Pages that are locked in memory stay what they are:
-// then the block is copied. Where the kernel refuses even to open them again, as a filter may, they are no longer the block's.
+// The pages that the block loses are purged, so that they read as zero when it grows again. The kernel purges no locked pages: then
+// they are opened again, and the block is copied. If the kernel refuses to open them, as a filter may, they are lost to the block.
 static bool guarded_shrink(struct hak_run *mapping, size_t bytes)
 {
     char *old_end = guard_behind(mapping->base + mapping->bytes);
@@ -206,7 +206,7 @@ static bool guarded_shrink(struct hak_run *mapping, size_t bytes)
     return true;
 }
 
-// With its start where it is and the guard at the next page. Dies if what it gets, or what goes, was written before.
+// The block's start stays, and the guard moves to the next page behind its end. Dies if bytes behind its old end were written.
 bool hak_hook_inset_resize(struct hak_run *mapping, size_t bytes)
 {
     return bytes >= mapping->bytes ? guarded_grow(mapping, bytes) : guarded_shrink(mapping, bytes);

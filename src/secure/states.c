@@ -3,8 +3,8 @@
 
 #include "slab/misuse.h"
 
-// A block that looks wrong is looked at so many times: the number in its state comes around after 64 changes (with a
-// tag, after some 28), and whoever was interrupted in the middle of a look may meet it again.
+// So many times a block is checked that looks damaged. The number in its state comes around after 64 changes (with a
+// tag, after some 28), so a thread that was interrupted in the middle of a check may read the same number again.
 enum { LOOKS = 4 };
 
 void *hak_states_die_twice(const void *block, size_t bytes)
@@ -28,7 +28,7 @@ static uint8_t state_before(const hak_state *state)
     return hak_load_acquire(state); // pairs with: hak_state_end
 }
 
-// Whoever looks at one of them finds it as it was handed out.
+// A thread that reads one of these blocks finds it as it was handed out.
 uint64_t hak_states_out(const struct hak_run *slab, unsigned word)
 {
     const unsigned blocks = hak_classes[slab->size_class].blocks;
@@ -48,9 +48,9 @@ static bool has_changed(const hak_state *state, uint8_t before)
     return hak_load_relaxed(state) != before;
 }
 
-// Its reads alone race with the stores of who has the block in hand: an ordinary block's bytes are not atomic, and no
-// order keeps them apart. What it says is believed only when the state stayed the same around it, for which
-// states.pml has the proof. ThreadSanitizer cannot know that: it leaves this function out, and hak_canary_request.
+// Only these reads race with the stores of the thread that has the block in hand: the bytes are not atomic, and nothing
+// orders the two. The result counts only if the state is the same before and after, which states.pml proves to suffice.
+// ThreadSanitizer cannot know that: it leaves out this function and hak_canary_request.
 static HAK_UNJUDGED bool looks_right(unsigned kind, const char *block, size_t bytes)
 {
     if (kind == HAK_STATE_OUT) {
@@ -59,7 +59,7 @@ static HAK_UNJUDGED bool looks_right(unsigned kind, const char *block, size_t by
     return kind == HAK_STATE_BUSY || !hak_harden.checks.zero || hak_canary_is_zero(block, bytes);
 }
 
-// Returns what it was.
+// Dies if the block is damaged. Returns the kind of state that it was in.
 static unsigned check_block(const hak_state *state, const char *block, size_t bytes)
 {
     bool is_right = false;
@@ -86,7 +86,7 @@ bool hak_states_check(const struct hak_run *slab)
     const struct hak_class *info = &hak_classes[slab->size_class];
     const hak_state *states = hak_states_of(slab);
     if (hak_harden_has_tags()) {
-        hak_tags_pass(true); // blocks get and lose theirs meanwhile
+        hak_tags_pass(true); // blocks get and lose tags meanwhile
     }
     bool are_zeros = hak_harden.checks.zero;
     for (size_t index = 0; index < info->blocks; index++) {

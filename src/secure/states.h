@@ -1,20 +1,20 @@
-// states.h -- what each block of a hardened slab is: with the program, or how it is free.
+// states.h -- the state of each block of a hardened slab: free, in use, or changing.
 //
 // Layer     secure
 // Owns      a byte for each block of a hardened slab, behind the slab's bitmap.
-// Threads   a block's byte: whoever has the block in hand, which needs no lock: the program's thread that
-//           frees it, then the quarantine or the stock that it lies in. To look: any with the lock of the
-//           slab's owner.
+// Threads   a block's byte is written by the thread that has the block in hand, without a lock: the one that
+//           frees it, then the one that works on the quarantine or the stock where it lies. Any thread with
+//           the lock of the slab's owner reads it.
 // Fails     misuse dies with a line.
 //
-// The bitmap tells which blocks lie in the slab, and changes with the owner's lock. The bytes tell of the
-// others which are with the program, so that a free is judged at once and without a lock. Of two threads that
-// free one block, or free and resize it, at the same moment, one claims it, and the other dies.
+// The bitmap tells which blocks lie in the slab, and changes with the owner's lock. The bytes tell which of the
+// other blocks are in use, so that a free is checked at once and without a lock. If two threads free one block
+// at the same moment, or one frees and one resizes it, one of them claims the block and the other dies.
 //
-// A byte is its state in the lower two bits, and above them a number that goes up with each change. Whoever
-// looks at a block while its owner may change it (hak_states_check) reads the byte before and after,
-// and believes what it saw between when the two are the same. In a heap with tags (harden.h) the upper four bits are the
-// tag that the block has, or had last, and the number is what is left.
+// The lower two bits of a byte are the state; above them is a number that goes up with each change. A thread
+// that reads a block while it may change (hak_states_check) reads the byte before and after, and believes what
+// it read only if the two are equal. With tags (harden.h) the upper four bits are the tag that the block has, or
+// had last, and the number has the bits between.
 #pragma once
 
 #include "base/atomic.h"
@@ -25,7 +25,7 @@
 enum hak_state_kind {
     HAK_STATE_FREE = 0, // in its slab, in quarantine, or in a stock
     HAK_STATE_OUT = 1,  // with the program
-    HAK_STATE_BUSY = 3, // changing: what it holds is neither a free block's nor one's in use
+    HAK_STATE_BUSY = 3, // changing: its bytes are neither a free block's nor those of one in use
     HAK_STATE_KINDS = 4
 };
 typedef _Atomic(uint8_t) hak_state;
@@ -40,8 +40,7 @@ HAK_INLINE bool hak_state_is(const hak_state *state, enum hak_state_kind kind)
     return hak_state_kind(hak_load_relaxed(state)) == kind;
 }
 
-// From here on the bytes change of a free block in hand whose state was `seen`. Returns what hak_state_end needs. Step
-// begin of states.pml.
+// Mark a free block in hand, whose state was `seen`, as changing. Returns what hak_state_end needs. Step begin of states.pml.
 HAK_INLINE uint8_t hak_state_begin(hak_state *state, uint8_t seen)
 {
     const uint8_t busy = seen | HAK_STATE_BUSY;
@@ -50,7 +49,7 @@ HAK_INLINE uint8_t hak_state_begin(hak_state *state, uint8_t seen)
     return busy;
 }
 
-// The same of a block that the program has, and that another thread may free as well. False: it has done so.
+// The same for a block in use, which another thread may free at the same moment. False if that thread came first.
 HAK_INLINE bool hak_state_claim(hak_state *state, uint8_t *busy)
 {
     uint8_t seen = hak_load_relaxed(state);
@@ -64,7 +63,7 @@ HAK_INLINE bool hak_state_claim(hak_state *state, uint8_t *busy)
 #define HAK_STATE_TAG_SHIFT 4U
 #define HAK_STATE_TAG_MASK  0xF0U
 
-// They are as they have to be, for a block of that kind. Step end of states.pml.
+// The bytes are now what a block of that kind has to hold. Step end of states.pml.
 HAK_INLINE void hak_state_end(hak_state *state, uint8_t busy, enum hak_state_kind kind)
 {
     uint8_t next = (uint8_t)(busy + 1 + kind);
@@ -74,7 +73,7 @@ HAK_INLINE void hak_state_end(hak_state *state, uint8_t busy, enum hak_state_kin
     hak_store_release(state, next); // pairs with: state_before
 }
 
-// Does the slab have them? All that are made once the options are known, if these look at each block.
+// Does the slab have states? All slabs have that are made after the options are known, if these check each block.
 HAK_INLINE bool hak_states_exist(const struct hak_run *slab)
 {
     return slab->is_hardened && hak_harden.sees_all;
@@ -92,7 +91,7 @@ struct hak_held {
     hak_state *state;
 };
 
-// As the program knows a block that it has.
+// The pointer by which the program knows a block in use.
 HAK_INLINE char *hak_states_tagged(struct hak_held held)
 {
     return hak_harden_has_tags()
@@ -100,8 +99,8 @@ HAK_INLINE char *hak_states_tagged(struct hak_held held)
                : held.block;
 }
 
-// Is `held->block`, the program's pointer, a block of the slab, of this class, and with the program, which means it and no
-// earlier block there? Then makes it plain, and sets `held->state`.
+// Is `held->block`, the program's pointer, a block in use of this slab and class, with the block's present tag? Then makes it
+// plain, and sets `held->state`.
 HAK_INLINE bool hak_states_is_used(const struct hak_run *slab,
                                    unsigned size_class,
                                    struct hak_held *held)
@@ -117,14 +116,14 @@ HAK_INLINE bool hak_states_is_used(const struct hak_run *slab,
                       hak_states_tagged(*held) == block);
 }
 
-// What was found ends the program. Not _Noreturn: as the last call of who found it, each is a jump, and nobody has to
-// make ready for a call.
+// End the program with a line. They are not _Noreturn, so that the compiler makes each a jump as the last call of its
+// caller, which then needs no stack frame.
 HAK_INTERNAL HAK_COLD void *hak_states_die_twice(const void *block, size_t bytes);
 HAK_INTERNAL HAK_COLD void *hak_states_die_written(const char *block, size_t bytes);
 HAK_INTERNAL HAK_COLD void hak_states_die_overflow(const char *block, size_t bytes);
 
-// A tag for a block that the program gets: by chance, but not its last one. Blocks with an even number have even tags and
-// the others odd ones, so that neighbours differ, whoever gets them at the same moment; and none has 0, as free ones do.
+// Give a random tag, but not its last one, to a block that the program gets. Blocks with an even number have even tags and the
+// others odd ones, so neighbours differ even if two threads take them at the same moment. None has 0, the tag of free blocks.
 HAK_INLINE uint8_t hak_states_tag(struct hak_held held, size_t bytes, uint8_t busy)
 {
     const uint64_t of_neighbours = (uintptr_t)held.state % 2 == 0 ? 0xAAAA : 0x5555;
@@ -134,7 +133,7 @@ HAK_INLINE uint8_t hak_states_tag(struct hak_held held, size_t bytes, uint8_t bu
     return (uint8_t)((busy & ~HAK_STATE_TAG_MASK) | tag << HAK_STATE_TAG_SHIFT);
 }
 
-// A free block goes to the program, for a request. Dies when it was written to since it was freed, or has it already.
+// Give a free block to the program for a request. Dies if it was written to since it was freed, or is in use already.
 HAK_INLINE void *hak_states_take(struct hak_held held,
                                  size_t bytes,
                                  size_t request,
@@ -160,7 +159,7 @@ HAK_INLINE void *hak_states_take(struct hak_held held,
     return block;
 }
 
-// The program frees it. Dies when another thread does too, or when its end was overwritten; else true.
+// Take back a block that the program frees. Dies if another thread frees it, too, or if its end was overwritten; else true.
 HAK_INLINE bool hak_states_give(struct hak_held held, size_t bytes, struct hak_checks checks)
 {
     uint8_t busy = 0;
@@ -174,7 +173,7 @@ HAK_INLINE bool hak_states_give(struct hak_held held, size_t bytes, struct hak_c
         return false;
     }
     if (hak_harden_has_tags()) {
-        hak_tag_put(held.block, bytes); // first: nobody writes there after it is cleared
+        hak_tag_put(held.block, bytes); // first: so nobody writes there after it is cleared
     }
     if (checks.zero) {
         hak_canary_clear(held.block, bytes);
@@ -183,7 +182,7 @@ HAK_INLINE bool hak_states_give(struct hak_held held, size_t bytes, struct hak_c
     return true;
 }
 
-// It stays with the program, for another request. False when it has no room for that.
+// Note another request for a block that stays in use. False when the block is too small for it.
 HAK_INLINE bool hak_states_resize(struct hak_held held, size_t bytes, size_t request)
 {
     uint8_t busy = 0;
@@ -196,13 +195,13 @@ HAK_INLINE bool hak_states_resize(struct hak_held held, size_t bytes, size_t req
     return has_room;
 }
 
-// Of the 64 blocks that a word of the slab's bitmap is about, those with the program. With the lock.
+// Which of the 64 blocks of this word of the slab's bitmap are in use. With the lock.
 HAK_INTERNAL uint64_t hak_states_out(const struct hak_run *slab, unsigned word);
-// Die when a block is not as it has to be. With the lock; blocks change meanwhile. True when all are free and known to be
+// Check all blocks, and die if one is damaged. With the lock; blocks may change meanwhile. True when all are free and known to be
 // zeros.
 HAK_INTERNAL bool hak_states_check(const struct hak_run *slab);
 
-// The slab ends: blocks of it that the program still has, as those of a heap, have no tag any more. With the lock.
+// The slab ends: remove the tags of blocks still in use, as those of a destroyed heap are. With the lock.
 HAK_INLINE void hak_states_untag(const struct hak_run *slab)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];

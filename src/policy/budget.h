@@ -1,27 +1,27 @@
-// budget.h -- what trying may cost.
+// budget.h -- how much processor time the learner may lose by trying strategies.
 //
 // Layer     policy
 // Threads   none: the state is its caller's.
 //
-// Trying costs what the others are worse than the baseline, and may cost a hundredth of the program's processor
-// time. Each tick of a race adds that to the budget, and each round of another takes out what it cost more than the
-// baseline does. While less than the stake is in it, the baseline plays. A round that has cost more than is in it is cut
-// short, and who played it is out.
+// A strategy that is worse than the baseline costs the program time. These losses may be a hundredth of its processor
+// time. Each tick of a race adds that to the budget, and each round of another strategy takes out what it cost more
+// than the baseline. While the budget is less than the stake, the baseline plays. A round that costs more than the
+// budget is cut short, and its strategy leaves the race.
 #pragma once
 
 #include "base/compiler.h"
 
 #define HAK_BUDGET_PART  0.01 // of the program's processor time
-#define HAK_BUDGET_STAKE 0.06 // ticks of it: more than chance makes of most programs' rounds
-#define HAK_BUDGET_SAVED (3 * HAK_BUDGET_STAKE) // that may be left from before
+#define HAK_BUDGET_STAKE 0.06 // ticks of it: more than the noise in most programs' rounds
+#define HAK_BUDGET_SAVED (3 * HAK_BUDGET_STAKE) // at most this is saved
 
 struct hak_budget {
     double ticks;    // of the program's time that trying may cost now
     double baseline; // its recent score (score.h); 0: not known yet
 };
 
-// What the score is above the baseline's, as a part of the processor time: a score is what the
-// allocator costs by the rest.
+// By how much the score exceeds the baseline's, as a part of the processor time. (A score is the
+// allocator's cost divided by the rest of that time.)
 HAK_INLINE double hak_budget_loss(const struct hak_budget *budget, double score)
 {
     return score / (1 + score) - budget->baseline / (1 + budget->baseline);
@@ -32,20 +32,20 @@ HAK_INLINE bool hak_budget_is_low(const struct hak_budget *budget)
     return budget->ticks < HAK_BUDGET_STAKE;
 }
 
-// After so many ticks of its round a variant has this score: is that too much?
+// Has a round with this score after so many ticks cost more than the budget?
 HAK_INLINE bool hak_budget_is_over(const struct hak_budget *budget, double score, uint32_t ticks)
 {
     return hak_budget_loss(budget, score) * ticks > budget->ticks;
 }
 
-// Time in which nothing was tried.
+// Add the budget of ticks in which nothing was tried.
 HAK_INLINE void hak_budget_save(struct hak_budget *budget, uint32_t ticks)
 {
     budget->ticks += HAK_BUDGET_PART * ticks;
     budget->ticks = budget->ticks < HAK_BUDGET_SAVED ? budget->ticks : HAK_BUDGET_SAVED;
 }
 
-// A round of a race. The baseline's score is known by the latest few.
+// Account for a round of a race. The baseline's score is a moving mean of its latest few rounds.
 HAK_INLINE void hak_budget_note(struct hak_budget *budget,
                                 bool is_baseline,
                                 double score,

@@ -5,7 +5,7 @@
 
 struct hak_decisions hak_decisions;
 
-// Who reads meanwhile sees the number 0 and knows that it is being written.
+// A reader sees the number 0 while the decision is being written.
 static void decision_write(struct hak_decision *place,
                            const struct hak_decision *decision,
                            uint64_t number)

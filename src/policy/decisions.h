@@ -1,4 +1,4 @@
-// decisions.h -- what was decided in this process, and on which evidence: for tools (`hakmem explain`).
+// decisions.h -- the log of the decisions in this process and their evidence, for tools (`hakmem explain`).
 //
 // Layer     policy
 // Owns      hak_decisions.
@@ -19,7 +19,7 @@ struct hak_decision {
     uint64_t date_ns;         // since 1970
     uint32_t kind;            // enum hak_decision_kind
     uint32_t verdict;         // enum hak_verdict: between the first and the second of `values`
-    uint32_t option;          // that was on trial; 0 for the learner
+    uint32_t option;          // the option on trial; 0 for the learner
     uint64_t values
         [HAK_VARIANTS]; // of the option; or the strategies, of which the first is the baseline
     uint64_t games;     // pairs that were compared
@@ -27,7 +27,7 @@ struct hak_decision {
         difference_ppm; // of the costs, as a part of their sum: below 0 when the first is cheaper
     int64_t low_ppm;    // the ends of its interval
     int64_t high_ppm;   //
-    struct hak_round costs[HAK_VARIANTS]; // what each has cost in all; nothing for the learner
+    struct hak_round costs[HAK_VARIANTS]; // the total cost of each; zeros for the learner
 };
 
 struct hak_decisions {
@@ -37,8 +37,8 @@ struct hak_decisions {
 };
 HAK_INTERNAL extern struct hak_decisions hak_decisions;
 
-// Put one into the log, whose number and date are set here.
+// Add a decision to the log, with its number and date.
 HAK_INTERNAL void hak_decisions_add(const struct hak_decision *decision);
-// How the trial stands.
+// Show how the running trial stands.
 HAK_INTERNAL void hak_decisions_set_running(const struct hak_decision *decision);
 HAK_INTERNAL void hak_decisions_end_running(void);

@@ -31,7 +31,7 @@ double hak_drift(const struct hak_sizes *before, const struct hak_sizes *now)
         const double apart = below < below_now ? below_now - below : below - below_now;
         distance = apart > distance ? apart : distance;
     }
-    // What chance exceeds one time in a hundred. Blocks of a batch are of one size: together they are one.
+    // The value that chance exceeds one time in a hundred. The blocks of a batch have one size: they count as one.
     const double critical_square =
         HAK_DRIFT_SURE * HAK_DRIFT_SURE * (1 / (double)before->batches + 1 / (double)now->batches);
     return distance * distance > critical_square ? distance : 0;

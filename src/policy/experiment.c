@@ -18,11 +18,11 @@
 #include "slab/arena.h"
 #include "slab/defaults.h"
 
-// A half lasts so long that what the other value has left behind is a small part of it.
+// A half lasts long enough that what the other value has left behind is a small part of it.
 enum { HALF_TICKS_LEAST = 5, DECAYS_IN_A_HALF = 2 };
-// Threads that are watched in a half; the processor time of the others is left out.
+// How many threads are watched in a half; the processor time of the others is left out.
 enum { WATCHED_MOST = 64 };
-#define PAGE_BYTES 4096 // that a fault makes resident, also where the kernel's pages are larger
+#define PAGE_BYTES 4096 // a fault is counted for each, also where the kernel's pages are larger
 
 struct watched {
     int thread;
@@ -31,7 +31,7 @@ struct watched {
     uint64_t faults;
 };
 
-// At the start of a half.
+// The counters at the start of a half.
 struct moment {
     uint64_t wall_ns;
     uint64_t cycles; // of the processor's clock
@@ -133,7 +133,7 @@ static void half_end(struct hak_round rounds[HAK_VARIANTS])
     uint64_t processor_ns;
     uint64_t faults;
     hak_os_usage(&processor_ns, &faults);
-    // After fork the child's begins at zero: this half counts as idle.
+    // After fork the child's processor time begins at zero: this half counts as idle.
     const uint64_t used_ns =
         processor_ns > before->processor_ns ? processor_ns - before->processor_ns : 0;
     const uint64_t wall_ns = hak_os_now_ns() - before->wall_ns;
@@ -220,7 +220,7 @@ static void count_waiting(void)
     }
 }
 
-// Each tick of the sweeper.
+// Called at each tick of the sweeper.
 static void tick(void)
 {
     if (!experiment.is_begun) {
@@ -253,7 +253,7 @@ static void complain(const char *text, const char *what)
         line, hak_format(line, sizeof line, "hakmem: ab=%s: %s; nothing is tried\n", text, what));
 }
 
-// "OPTION=VALUE|VALUE". NULL, or what is wrong.
+// Parse "OPTION=VALUE|VALUE". Returns NULL, or what is wrong.
 static const char *parse(const char *text)
 {
     char words[256];

@@ -3,14 +3,14 @@
 // Layer     policy
 // Threads   hak_experiment_start: once, before the program's main. The rest runs in the sweeper's thread.
 //
-// Caches (ace, magazine_bytes) cost the time of their refills and spills, the page faults of their threads, and the
-// memory that their grown magazines may hold; superslabs (decay_ms) the page faults that their units take which
-// are used again after they were given back, and the memory that waits in them: by the weights of score.h.
-// The value that costs less beyond chance (trial.h) is set with the learner's source, which whatever the user says
-// overrules, and the decision written into the log (decisions.h).
+// The cost of a cache (options ace, magazine_bytes) is the time of its refills and spills, the page faults of its
+// thread, and the memory that its grown magazines may hold. The cost of a superslab (decay_ms) is the page faults of
+// units that are used again after a purge, and the free memory that waits in it. score.h has the weights. The value
+// that costs significantly less (trial.h) is set with the learner's source, which any setting by the user overrides,
+// and the decision is written into the log (decisions.h).
 #pragma once
 
 #include "base/compiler.h"
 
-// If option ab says so. What is wrong with it is said in one line on stderr, and nothing tried.
+// Start the trial that option ab asks for. If the option is wrong, print one line on stderr and try nothing.
 HAK_INTERNAL void hak_experiment_start(void);

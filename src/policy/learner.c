@@ -33,7 +33,7 @@ static void learn(struct hak_learner *learner)
     race_begin(learner);
 }
 
-// That has such sizes and in which no less was relevant, or NULL.
+// The phase with the most similar sizes in which all of `relevant` was relevant, too; or NULL.
 static struct hak_phase *phase_like(struct hak_learner *learner,
                                     const struct hak_sizes *sizes,
                                     uint32_t relevant)
@@ -101,8 +101,8 @@ static bool has_drifted(const struct hak_learner *learner)
     return hak_drift(&learner->now.sizes, &learner->window.sizes) > HAK_DRIFT_MUCH;
 }
 
-// A window in which nothing was relevant does not tell; after two of them what is in force may stay. While racing, the
-// sizes are added up, but for what may be the next phase.
+// A window in which nothing was relevant says nothing; after two of them the count of changed windows begins anew.
+// While racing, the sizes of all windows are added up, except of those that may be the next phase.
 static bool is_in_another_phase(struct hak_learner *learner)
 {
     const struct hak_window *window = &learner->window;
@@ -125,7 +125,7 @@ static bool is_in_another_phase(struct hak_learner *learner)
     return learner->changed_windows >= HAK_PHASE_WINDOWS;
 }
 
-// True when the round counts for nothing with that.
+// Begin another phase. True when the present round no longer counts.
 static bool phase_begin(struct hak_learner *learner)
 {
     const struct hak_window *window = &learner->window;
@@ -141,14 +141,14 @@ static bool phase_begin(struct hak_learner *learner)
             (struct hak_phase){.sizes = window->sizes, .relevant = window->relevant | before};
         learn(learner);
     } else {
-        // The race goes on, or a program that changes often would learn nothing.
+        // The race goes on; else nothing would be learned in a program that changes often.
         learner->now.sizes = window->sizes;
         return false;
     }
     return true;
 }
 
-// True when the round counts for nothing.
+// Add the round to the window, and judge a full window. True when the round no longer counts.
 static bool note_window(struct hak_learner *learner,
                         const struct hak_sizes *sizes,
                         uint32_t relevant)

@@ -14,7 +14,7 @@ static bool is_left(const struct hak_race *race, uint32_t variant)
     return (race->left >> variant & 1) != 0;
 }
 
-// The baseline begins the first lap: who pays for the others wants to know its cost, and the lap may be cut short.
+// The baseline begins the first lap: the budget compares the others with it, and the lap may be cut short.
 static void lap_start(struct hak_race *race)
 {
     const uint32_t fixed = race->laps == 0;
@@ -64,7 +64,7 @@ uint32_t hak_race_turn(const struct hak_race *race)
     return race->place == race->is_swapped ? 0 : race->candidate;
 }
 
-// Of those that have played; 0 when none has.
+// The best of those variants that have played; 0 when none has.
 static uint32_t best_of(const struct hak_race *race, uint32_t variants)
 {
     uint32_t best = 0;
@@ -77,7 +77,7 @@ static uint32_t best_of(const struct hak_race *race, uint32_t variants)
     return best;
 }
 
-// Who has played in this lap is compared with the baseline's latest cost.
+// Compare the variants that have played in this lap with the baseline's latest cost.
 static void lap_score(struct hak_race *race)
 {
     for (uint32_t i = 0; i < race->place; i++) {

@@ -14,7 +14,7 @@ static double fault_ns(const struct hak_activity *activity)
     return (double)activity->faults * HAK_FAULT_NS;
 }
 
-// As a processor's time, by what it has cost to have had it for so long.
+// The cost of the memory that waits, as processor time.
 static double waiting_ns(const struct hak_activity *activity)
 {
     return hak_score_of_memory(activity->waiting_bytes) * (double)activity->processor_ns;
@@ -37,12 +37,12 @@ bool hak_relevance_of(uint32_t option,
     case HAK_OPTION_IS_parcel_bytes:
         return activity->sent_parcels > 0 && is_much(activity, slow_ns(activity));
     case HAK_OPTION_IS_magazine_bytes:
-        // A higher bound, when they come near to what they have; a lower one, when they are above it.
+        // A higher bound matters when magazines come near to the present one, a lower one when they are above it.
         return activity->magazine_bytes > (value > baseline ? baseline / 2 : value) &&
                is_much(activity, slow_ns(activity));
     case HAK_OPTION_IS_huge_start_bytes:
         return activity->maps > 0 && is_much(activity, fault_ns(activity));
-    default: // what waits, and for how long
+    default: // how much waits, and for how long
         return is_much(activity, fault_ns(activity) + waiting_ns(activity));
     }
 }

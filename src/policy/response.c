@@ -14,7 +14,7 @@
 
 enum { OFF = 0, ALWAYS = 2 }; // option pressure
 
-enum { SHORT_PARTS = 20, FULL_PARTS = 5 }; // of the time that tasks, and all tasks, wait
+enum { SHORT_PARTS = 20, FULL_PARTS = 5 }; // of the time: some tasks wait, all tasks wait
 #define LEDGER_PAUSE_NS UINT64_C(10000000000)
 
 bool hak_response_next(struct hak_response *response, bool is_short)
@@ -36,7 +36,7 @@ bool hak_response_next(struct hak_response *response, bool is_short)
     return response->short_ticks++ % HAK_RESPONSE_REPEAT_TICKS == 0;
 }
 
-// What the system says at a moment.
+// The state of the system's memory at a moment.
 struct look {
     uint64_t ns;
     struct hak_stalls stalls;
@@ -54,7 +54,7 @@ static struct look look_now(void)
     return look;
 }
 
-// Prepared before it is needed: then there may be no memory, and little stack.
+// Static, as there may be no memory and little stack when it is needed.
 static struct {
     _Atomic(int) writer; // the process of the thread that writes; 0: none
     uint64_t written_ns; // 0: never
@@ -87,7 +87,7 @@ static void ledger_print(const char *why, const struct look *look)
     }
 }
 
-// One of another process stayed with the parent when this one was forked.
+// A writer of another process was the parent's when this one was forked; it does not exist here.
 static bool ledger_begin(void)
 {
     const int self = hak_os_process_id();
@@ -146,7 +146,7 @@ void hak_response_start(void)
     if ((pressure == OFF && !has_ledger) || hak_load_relaxed(&hak_options.deterministic) != 0) {
         return;
     }
-    hak_lock_take(&hak_arena.lock); // for what it is that others read
+    hak_lock_take(&hak_arena.lock); // others read what is set here
     hak_pressure_start();
     hak_lock_drop(&hak_arena.lock);
     hak_manager_start();

@@ -1,13 +1,13 @@
-// response.h -- what is given back when memory is short, and what is written down before it may be too late.
+// response.h -- what is given back under memory pressure, and the ledger that is written then.
 //
 // Layer     policy
 // Threads   hak_response_start: once, before the program's main. The rest runs in the sweeper's thread, and in
-//           one whose heap may not grow before all that is free was given back.
+//           a thread that must give back all free memory before the heap may grow.
 //
 // Memory is short when the control group's working set is near its limit, or tasks wait for memory for a
-// twentieth of the time (limits/pressure.h). Each tick in which it is, one kind of free memory more does not wait any
-// longer, in the order in which it is less likely to be used again (enum hak_urgency); then all is given back,
-// also what running threads hold ready, and again every ten seconds.
+// twentieth of the time (limits/pressure.h). In each tick of a shortage one more kind of free memory is given back
+// without waiting, those first that are least likely to be used again (enum hak_urgency). Then all is given back,
+// also what running threads hold in their caches, and again every ten seconds.
 #pragma once
 
 #include "base/compiler.h"
@@ -16,18 +16,18 @@
 #include "cache/sweeper.h"
 
 enum {
-    HAK_RESPONSE_CALM_TICKS = 10,    // without shortage, for one step back
-    HAK_RESPONSE_REPEAT_TICKS = 100, // of shortage, until all is given back once more
+    HAK_RESPONSE_CALM_TICKS = 10,    // without a shortage, until urgency falls by one step
+    HAK_RESPONSE_REPEAT_TICKS = 100, // of a shortage, until all is given back once more
 };
 
 struct hak_response {
     enum hak_urgency urgency;
     unsigned calm_ticks;
-    unsigned short_ticks; // since all was given back; counted from the last step of urgency on
+    unsigned short_ticks; // of a shortage with the highest urgency
 };
 
-// A tick has passed. True when all has to be given back.
+// Note a tick. True when all has to be given back.
 HAK_INTERNAL bool hak_response_next(struct hak_response *response, bool is_short);
 
-// If option pressure or pressure_ledger says so.
+// Start this if option pressure or pressure_ledger asks for it.
 HAK_INTERNAL void hak_response_start(void);

@@ -3,16 +3,16 @@
 // Layer     policy
 // Threads   any: a pure function.
 //
-// All costs are processor time, by the processor time that the program had for its own work: a round in which
-// it did more does not count as a dearer one, and it does not matter how long it waited for a processor.
-// The allocator's slow paths are measured, page faults count 700 ns each (a fault of 4 KiB takes 0.5 to
-// 1 µs on machines of today), and a gigabyte that is resident costs as much as an eighth of a processor,
-// which is about the ratio of their prices where both are for rent.
+// The score is the allocator's cost as processor time, divided by the processor time of the program's own
+// work. So a round in which the program does more is not dearer, and time that it waits for a processor does
+// not count. The allocator's slow paths are measured, page faults count 700 ns each (a fault of 4 KiB takes
+// 0.5 to 1 µs on machines of today), and a resident gigabyte costs as much as an eighth of a processor,
+// which is about the ratio of their rents.
 #pragma once
 
 #include "base/compiler.h"
 
-// What has passed in a round.
+// The counters of a round.
 struct hak_round {
     uint64_t wall_ns;
     uint64_t processor_ns; // of all threads
@@ -23,7 +23,7 @@ struct hak_round {
 
 #define HAK_FAULT_NS          700
 #define HAK_GIB_IN_PROCESSORS 0.125
-#define HAK_IDLE_PART         20 // a program that works less than so much of a round has no score
+#define HAK_IDLE_PART         20 // a program that works less than this part of a round has no score
 
 // Does the program work so little that a round says nothing?
 HAK_INLINE bool hak_score_is_idle(uint64_t processor_ns, uint64_t wall_ns)
@@ -31,7 +31,7 @@ HAK_INLINE bool hak_score_is_idle(uint64_t processor_ns, uint64_t wall_ns)
     return processor_ns < wall_ns / HAK_IDLE_PART;
 }
 
-// What it costs to have so much memory resident, in processors.
+// The cost of so much resident memory, in processors.
 HAK_INLINE double hak_score_of_memory(uint64_t bytes)
 {
     return (double)bytes / (1 << 30) * HAK_GIB_IN_PROCESSORS;

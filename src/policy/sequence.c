@@ -6,7 +6,7 @@
 #define LOG_2          0.69314718
 #define LOG_2_OF_ERROR 6.43775165 // 2 log 25: one sequence in 25 excludes the true mean
 
-// The sweeper's thread has no mathematical library. All three are right to six digits for what they are asked here.
+// The sweeper's thread has no mathematical library. These three are right to six digits for the values that occur here.
 static double logarithm(double value)
 {
     const unsigned twos = hak_highest_bit((uint64_t)value);
@@ -45,9 +45,9 @@ void hak_sequence_note(struct hak_sequence *sequence, double figure)
     sequence->squares += distance * (figure - sequence->mean);
 }
 
-// A mean m is inside while the likelihood of the figures under m is at least an error's part of the mean likelihood under a
-// normal prior for the distance from m, in standard deviations, of variance 1; the unknown deviation is integrated out.
-// That is a quadratic inequality in m, of which this is the solution.
+// A mean m is inside while the likelihood of the figures under m is at least a 25th of their mean likelihood under a
+// normal prior for the distance from m, in standard deviations, of variance 1. The unknown deviation is integrated out.
+// This solves that quadratic inequality for m.
 struct hak_estimate hak_sequence_estimate(const struct hak_sequence *sequence)
 {
     const double count = (double)sequence->count;

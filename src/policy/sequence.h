@@ -1,16 +1,16 @@
-// sequence.h -- what one of two variants saves, from pairs of costs, with an interval for any moment.
+// sequence.h -- what one of two variants saves, from pairs of costs, with an interval that is valid at any moment.
 //
 // Layer     policy
 // Threads   none: a pure state machine of its caller's. The command line compiles it, too (cli/lab).
 //
-// The usual interval is right at one moment that was fixed before. Who looks again and again, and stops when it
-// excludes zero, is wrong far more often than it says. This one is a confidence sequence: with probability 24 in 25
-// the true mean is inside at all moments together, so one may stop at any of them. It is Student's test made
-// sequential: figures are taken as normal, with a mean and a variance that nobody knows. (Lai, "On confidence
+// The usual confidence interval is valid at one moment that is fixed in advance. A test that looks again and again,
+// and stops when the interval excludes zero, is wrong far more often than the interval says. This one is a confidence
+// sequence: with probability 24 in 25 the true mean is inside at all moments, so a test may stop at any of them. It is
+// Student's test made sequential: figures are taken as normal, with unknown mean and variance. (Lai, "On confidence
 // sequences", 1976; Wang and Ramdas, "Anytime-valid t-tests", 2023.)
 //
-// Whoever draws by a coin which variant comes first in a pair does not depend on that: if the variants cost the
-// same, the coin alone decides about the sign of a figure. Then at most one sequence in 33 names the one, from
+// If a coin decides which variant comes first in a pair, the figures need not be normal: if the variants cost the
+// same, the coin alone decides the sign of a figure. Then at most one sequence in 33 names a given variant, from
 // HAK_SEQUENCE_LEAST figures on, and one in 20 either of them, from eight on (docs/decisions/0044).
 #pragma once
 
@@ -30,7 +30,7 @@ struct hak_estimate {
     double high;
 };
 
-// What the second saves of both costs together: from -1 to 1, above 0 when it is cheaper.
+// What the second variant saves, as a part of both costs: from -1 to 1, above 0 when it is cheaper.
 HAK_INLINE double hak_sequence_saving(double first, double second)
 {
     return first + second > 0 ? (first - second) / (first + second) : 0;

@@ -3,7 +3,7 @@
 
 static uint32_t coin(struct hak_trial *trial)
 {
-    // Marsaglia's xorshift; its high bits are even.
+    // Marsaglia's xorshift; its high bits are evenly distributed.
     trial->random ^= trial->random << 13;
     trial->random ^= trial->random >> 7;
     trial->random ^= trial->random << 17;
@@ -25,7 +25,7 @@ static void round_add(struct hak_round *sum, const struct hak_round *more)
     sum->resident_bytes += more->resident_bytes;
 }
 
-// What is resident costs by its mean over the halves.
+// Resident memory counts by its mean over the two halves.
 static double pair_score(const struct hak_round *sum)
 {
     struct hak_round round = *sum;

@@ -33,7 +33,7 @@ static _Atomic(uint64_t) *option_of(uint32_t number)
     return (_Atomic(uint64_t) *)&hak_options + number;
 }
 
-// First every option that any strategy sets as in the baseline, then what this one sets.
+// Set every option that any strategy sets: to this strategy's value, else to the baseline's.
 static void apply(uint32_t strategy)
 {
     for (unsigned i = 0; i < SETTINGS; i++) {
@@ -51,7 +51,7 @@ static void apply(uint32_t strategy)
     hak_defaults_choose(&hak_options.debug_timing, is_timed, HAK_FROM_LEARNER);
 }
 
-// The paths that the program waits for, and giving back; what they have in common is in each of them.
+// The slow paths that the program waits for, and purges. Work that several of them share is part of each.
 static uint64_t allocator_cycles(void)
 {
     static const uint8_t paths[] = {HAK_TIMING_refill,
@@ -85,7 +85,7 @@ static void read_work(struct hak_counters *counters)
     counters->slow_calls = 0;
     counters->sent_parcels = 0;
     uint64_t large_blocks = 0;
-    hak_lock_take(&hak_watch.lock); // no cache comes to rest meanwhile, whose counts move
+    hak_lock_take(&hak_watch.lock); // meanwhile no cache comes to rest, which moves its counts
     struct hak_cache *cache =
         hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
     for (; cache != NULL; cache = cache->next) {
@@ -201,7 +201,7 @@ static void round_end(void)
 
 static void begin(void)
 {
-    // By now the defaults that depend on the machine stand (slab/defaults.c).
+    // Beyond the first superslab the defaults that depend on the machine are set (slab/defaults.c).
     if (hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.mapping_bytes) <=
         HAK_SUPER_BYTES) {
         return;
@@ -213,7 +213,7 @@ static void begin(void)
     round_start();
 }
 
-// Each tick of the sweeper, which goes on while a learner wants it.
+// Called at each tick of the sweeper, which does not stop while a learner is on.
 static void tick(void)
 {
     if (!hak_tuner.is_begun) {

@@ -4,9 +4,9 @@
 // Owns      hak_tuner.
 // Threads   hak_tuner_start: once, before the program's main. The rest runs in the sweeper's thread.
 //
-// Only options are written, with a source (HAK_FROM_LEARNER) that whatever the user says overrules; no
-// allocation path knows of the learner. While it learns, slow paths are timed (base/timing.h). It begins when
-// the heap has outgrown its first superslab, and needs the sweeper: without option purger nothing is learned.
+// The learner only writes options, with a source (HAK_FROM_LEARNER) that any setting by the user overrides; no
+// allocation path knows of it. While it learns, slow paths are timed (base/timing.h). It begins when the heap
+// has outgrown its first superslab, and needs the sweeper: without option purger nothing is learned.
 #pragma once
 
 #include "base/options.h"
@@ -19,7 +19,7 @@ struct hak_counters {
     uint64_t processor_ns;
     uint64_t faults;
     uint64_t allocator_cycles;
-    uint64_t slow_calls; // this and what follows as at the start of the round only
+    uint64_t slow_calls; // from here on read only at a round's start and end
     uint64_t sent_parcels;
     uint64_t maps;
     struct hak_sizes sizes;
@@ -31,7 +31,7 @@ struct hak_tuner {
     uint64_t baseline[HAK_OPTION_COUNT];
     struct hak_counters before; // at the start of the round
     struct hak_round round;     // as it stands at the last tick; not read while frozen
-    double score;               // of that
+    double score;               // of `round`
     struct hak_learner learner;
 };
 HAK_INTERNAL extern struct hak_tuner hak_tuner;
@@ -46,5 +46,5 @@ enum {
 #include "policy/strategies.def"
 };
 
-// If option elo says so.
+// Start the learner if option elo is on.
 HAK_INTERNAL void hak_tuner_start(void);

@@ -8,7 +8,7 @@ bool hak_profile_start(size_t sample_bytes)
     if (sample_bytes == 0) {
         return false;
     }
-    hak_store_relaxed(&hak_samples.lease_ns, 0); // no tool's any more
+    hak_store_relaxed(&hak_samples.lease_ns, 0); // the program's, no tool's any more
     const bool is_set = hak_option_set("sample_bytes", sample_bytes);
     hak_sampler_kick();
     return is_set;

@@ -30,8 +30,8 @@ static uint64_t hash_of(const uintptr_t *words, unsigned count)
     return hash;
 }
 
-// How many samples there are whose addresses have this in common; the highest stands for any more. Where there
-// are none, a free of another block of the slab needs no look into the large table.
+// How many samples have an address with this hash; the highest number stands for any more. If there is
+// none, a free of another block of the slab need not look into the large table.
 enum { FILTER_LOG2 = 12, FILTER_MANY = UINT8_MAX };
 static _Atomic(uint8_t) filter[1 << FILTER_LOG2]; // written with the lock
 
@@ -80,8 +80,8 @@ static void sums_take(struct hak_sample_sums *sums, struct hak_sample_sums less)
     sums->blocks_256 -= less.blocks_256;
 }
 
-// What a stack had at the latest peak of all is what it has now, unless that has changed since. So it is
-// written down when it is about to change, and a peak costs nothing for the other stacks.
+// What a stack had at the latest overall peak is what it has now, unless that has changed since. So it is
+// saved just before it changes, and a peak costs nothing for the other stacks.
 static void stack_note_peak_locked(struct hak_sample_stack *stack) HAK_REQUIRES(&hak_samples.lock)
 {
     if (stack->peak_number != hak_samples.peak_number) {
@@ -212,8 +212,8 @@ static bool record(const struct hak_sample *known, const uintptr_t *frames, unsi
     return sample != NULL;
 }
 
-// The unit that the slab's blocks lie in, or the large block: what is freed there is looked up here. Step mark
-// of samples.pml.
+// Mark the entries of the block's slab, or of the large block, so that each free there looks the block up here.
+// Step mark of samples.pml.
 static void mark(void *block)
 {
     struct hak_owner *owner = hak_owner_lock(block);
@@ -221,15 +221,15 @@ static void mark(void *block)
     slab->sampled_blocks++;
     if (owner != NULL) {
         hak_lock_is_held(&owner->lock);
-        hak_slab_move(slab, owner, owner->tag); // it stays, and its entries say that it is sampled
+        hak_slab_move(slab, owner, owner->tag); // to the same owner: this marks its entries
         hak_lock_drop(&owner->lock);
     } else {
         hak_map_set_one(block, HAK_MAP_LARGE(HAK_LARGE_NO_BIN));
     }
 }
 
-// Nobody reads any more, and the tool that did has not switched sampling off: it was killed. The program may switch it on at this
-// moment: it ends the lease first, and sets the option with this lock.
+// The tool that switched sampling on was killed before it could switch it off. The program may switch it on at this moment: it ends
+// the lease first, and sets the option with this lock.
 static HAK_COLD void end_lease(uint64_t lease)
 {
     hak_lock_take(&hak_arena.lock);
@@ -240,7 +240,7 @@ static HAK_COLD void end_lease(uint64_t lease)
     hak_sampler_kick();
 }
 
-// Who asks, and note it. False: there was no place.
+// Walk the stack and record the sample. False if there was no place for it.
 static HAK_NOINLINE bool note(const void *block,
                               struct hak_request request,
                               size_t every,
@@ -279,7 +279,7 @@ HAK_NOINLINE void hak_hook_taken(void *block, struct hak_request request, size_t
     }
 }
 
-// A large block is a sample. Where the cache samples, it counts.
+// Record a large block as a sample. If the cache samples, it counts there.
 static HAK_NOINLINE void take_large(struct hak_cache *cache,
                                     void *block,
                                     struct hak_request request,
@@ -289,7 +289,7 @@ static HAK_NOINLINE void take_large(struct hak_cache *cache,
     hak_sampler_count(cache);
 }
 
-// One in how many bytes is a sample, of what nobody counts; 0: none.
+// One in how many bytes is a sample, of blocks that no path counts; 0: none.
 static size_t every_drawn(const struct hak_cache *cache)
 {
     return cache->is_direct ? hak_load_relaxed(&hak_options.sample_bytes)
@@ -300,7 +300,7 @@ void hak_sample_draw_apart(const void *block, struct hak_request request, size_t
 {
     const size_t every = every_drawn(hak_cache_self);
     if (HAK_UNLIKELY(every != 0) && hak_sampler_draw(block_bytes, every)) {
-        HAK_UNHEEDED(note(block, request, every, block_bytes)); // counted if it had no place
+        HAK_UNHEEDED(note(block, request, every, block_bytes)); // one without a place is counted
     }
 }
 
@@ -341,8 +341,8 @@ static bool forget_locked(struct hak_sample_bucket *bucket, uintptr_t address)
     return sample != NULL;
 }
 
-// Nobody but who holds a block puts it in or takes it out: when there is nothing without the lock, it is
-// not in. Step forget of samples.pml.
+// Only the thread that has a block adds or removes its sample: if a look without the lock finds none, there
+// is none. Step forget of samples.pml.
 static bool forget(const void *block)
 {
     if (hak_load_relaxed(filter_of((uintptr_t)block)) == 0) {

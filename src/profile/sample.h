@@ -1,20 +1,20 @@
-// sample.h -- the blocks that were sampled, and who asked for them.
+// sample.h -- the live sampled blocks, with the call stacks and the threads that allocated them.
 //
 // Layer     profile
 // Owns      a record for each sampled block that is live; for each call stack what was allocated there, what is live, and what was
-//           when all of it was most; and for each thread what it has allocated.
+//           live at the peak of the whole program; and for each thread what it has allocated.
 // Threads   any; one lock, rank "samples". No cache's lock may be held.
 // Fails     without memory, or beyond the bounds below, a sample is dropped and counted.
 //
-// Which allocations are sampled, sampler.h says: each one alone, with a chance that grows with its
-// size. A sample therefore stands for one over that chance of its like, and sums of them estimate the
-// sums of all blocks without bias.
+// sampler.h decides which allocations are sampled: each one independently, with a probability that grows
+// with its size. A sample stands for 1 / probability blocks of its kind, and sums of samples are unbiased
+// estimates of the sums of all blocks.
 //
-// A sampled block is a block as all others, where it would be anyway: so the slab that it holds is the slab
-// that its like hold, which is what tells who pins memory. It is found when it is freed by its unit's
-// entry in the map, which is marked (HAK_MAP_SAMPLED) while the slab has a sampled block: the fast path
-// takes such an entry for another owner's, and the slow one looks the block up here. A large block
-// that was sampled has the entry of one that is too large to be kept.
+// A sampled block is an ordinary block in an ordinary place. So it pins the same slabs as the blocks it
+// stands for, which shows who pins memory. Its free is found by the map: the entry of a unit is marked
+// (HAK_MAP_SAMPLED) while the slab has a sampled block. The fast path takes such an entry for another
+// owner's, and the slow path looks the block up here. A large block that was sampled has the entry of one
+// that is too large for BigCache.
 #pragma once
 
 #include "base/atomic.h"
@@ -29,8 +29,8 @@ enum {
     HAK_SAMPLE_PLACES = HAK_SAMPLE_FRAMES + HAK_PYTHON_FRAMES,
     HAK_SAMPLES_MAX = 1 << 18,        // live at a time: 128 GiB of heap, one in 512 KiB
     HAK_SAMPLE_STACKS_MAX = 1 << 16,  // beyond that they all count as one
-    HAK_SAMPLE_THREADS_MAX = 1 << 14, // the same; those that have ended count
-    HAK_SAMPLES_TIMED = 64,           // the clock is a good part of what a sample costs
+    HAK_SAMPLE_THREADS_MAX = 1 << 14, // the same; threads that have ended count, too
+    HAK_SAMPLES_TIMED = 64,           // one in so many, as reading the clock costs much
 };
 
 // Estimates.
@@ -46,7 +46,7 @@ struct hak_sample_stack {
     uint64_t hash;
     struct hak_sample_sums allocated; // since the start
     struct hak_sample_sums live;
-    struct hak_sample_sums peak; // live when `peak_number` of all was the number of the peak
+    struct hak_sample_sums peak; // what was live at the peak with the number `peak_number`
     uint64_t peak_number;
     uint32_t frame_count;
     // Places (stacks/code.h) where the calls return to, innermost first, and behind them those of a Python program's frames.
@@ -66,7 +66,7 @@ struct hak_sample {
     int thread_id;
 };
 
-// All that was sampled in one thread, or in several that the kernel has given the same number one after the other. With the lock.
+// All that was sampled in one thread, or in several to which the kernel has given the same number in turn. With the lock.
 struct hak_sample_thread {
     struct hak_sample_thread *next;   // in its bucket; constant
     struct hak_sample_sums allocated; // since the start
@@ -75,8 +75,8 @@ struct hak_sample_thread {
 
 struct hak_samples {
     struct hak_lock lock;
-    struct hak_sample_stack other;         // stacks that found no place
-    struct hak_sample_thread other_thread; // threads that found none
+    struct hak_sample_stack other;         // stacks for which there is no place
+    struct hak_sample_thread other_thread; // threads for which there is none
     struct hak_sample_sums live;
     struct hak_sample_sums peak;
     uint64_t peak_number; // how often `peak` rose
@@ -85,14 +85,14 @@ struct hak_samples {
     uint64_t thread_count;
     uint64_t dropped_samples;
     uint64_t taken;    // samples ever, the dropped ones included
-    uint64_t timed_ns; // what each HAK_SAMPLES_TIMED-th of them took
-    // Until when the tool that has switched sampling on wants samples; it moves that on while it lives. 0: no tool has.
+    uint64_t timed_ns; // what each HAK_SAMPLES_TIMED-th of them took, summed up
+    // When the lease of the tool that has switched sampling on ends; the tool renews it while it lives. 0: no tool has.
     _Atomic(uint64_t) lease_ns;
 };
 
 HAK_INTERNAL extern struct hak_samples hak_samples;
 
-// Three hash tables, by address, by the stack's hash and by the thread's number. Memory that nobody touches before the first sample.
+// Three hash tables, by address, by the stack's hash and by the thread's number. The first sample is the first to touch them.
 enum {
     HAK_SAMPLE_BUCKETS = 1 << 16,
     HAK_SAMPLE_STACK_BUCKETS = 1 << 13,
@@ -113,13 +113,13 @@ HAK_INTERNAL extern struct hak_sample_stack_bucket
 HAK_INTERNAL extern struct hak_sample_thread_bucket
     hak_sample_thread_buckets[HAK_SAMPLE_THREAD_BUCKETS];
 
-// `block` is being freed and its entry is marked: forget it if it is one. It is the caller's still.
+// `block` is being freed and its entry is marked: forget its sample if it has one. The caller still has the block.
 HAK_INTERNAL void hak_sample_end(void *block);
-// The same of a large block; the caller forgets the mark itself.
+// The same for a large block; the caller removes the mark itself.
 HAK_INTERNAL void hak_sample_forget(const void *block);
-// A block of no slab, between guards, was taken: it may be a sample. It has no mark, so hak_sample_forget is called for each.
+// Draw whether a guarded block, which lies in no slab, is a sample. It has no mark, so each of its frees calls hak_sample_forget.
 HAK_INTERNAL void hak_sample_draw_apart(const void *block,
                                         struct hak_request request,
                                         size_t block_bytes);
-// A heap's slab ends with all its blocks.
+// A heap's slab ends with all its blocks: forget their samples.
 HAK_INTERNAL void hak_sample_forget_slab(const struct hak_run *slab);

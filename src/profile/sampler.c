@@ -27,7 +27,7 @@ static uint64_t random_word(void)
     return word ^ (word >> 31);
 }
 
-// One of `every` bytes is drawn: is it in the block, if the block is the first of them?
+// Draw one of `every` bytes: is it among the first `block_bytes`?
 bool hak_sampler_draw(size_t block_bytes, size_t every)
 {
     return every != 0 && (uint64_t)((hak_wide)random_word() * every >> 64) < block_bytes;
@@ -66,8 +66,8 @@ uint64_t hak_sampler_gap(size_t block_bytes, size_t every)
     return minus_log2(random_word() | 1) / (miss != 0 ? miss : 1) + 1;
 }
 
-// How far it is to the next sample of the class, anew: nothing that was is lost, as a geometric distribution has no
-// memory, and what was counted stays so.
+// Draw a new distance to the next sample of the class. This may be done at any time, as a geometric distribution has no
+// memory. Blocks that were counted stay counted.
 static void draw_locked(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -87,8 +87,8 @@ static void draw_all_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.
     }
 }
 
-// Samples after which their number is judged; it is too small below an eighth of what is allowed. What
-// it is set to is half of that.
+// The rate is judged after so many samples. It is too low below an eighth of what is allowed. The new
+// distance aims at half of what is allowed.
 enum { JUDGED = 64, FEW = 8 };
 
 static void pace_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
@@ -99,7 +99,7 @@ static void pace_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock
     const double allowed = (double)(now - sampling->since_ns) * (double)rate / 1e9;
     const double taken = sampling->taken;
     double every = (double)sampling->every;
-    if (rate == 0 || sampling->wanted == 1) { // who wants every byte knows what it costs
+    if (rate == 0 || sampling->wanted == 1) { // every block is to be a sample, at any cost
         every = 0;
     } else if (sampling->taken < JUDGED && allowed < (double)(JUDGED * FEW)) {
         return;
@@ -116,7 +116,7 @@ static void pace_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock
     }
 }
 
-// Nobody counts in advance what these hand out: they draw for each block.
+// Heaps and caches without magazines have no distance to count down: they draw for each block.
 static size_t note_drawn(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -137,7 +137,7 @@ size_t hak_sampler_note_slow(struct hak_cache *cache, unsigned size_class)
     if (cache->is_direct || hak_tag_is_heap(cache->owner.tag)) {
         return note_drawn(cache, size_class);
     }
-    const size_t every = hak_sampler_every(cache); // what it was drawn with
+    const size_t every = hak_sampler_every(cache); // the sample was drawn with it
     if (HAK_LIKELY(every == 0)) {
         return 0;
     }
@@ -167,8 +167,8 @@ void hak_sampler_draw_large(struct hak_cache *cache, unsigned bin)
     cache->large_gaps[bin] = hak_sampler_gap(hak_size_class_bin_bytes(bin), cache->sampling->every);
 }
 
-// free looks there from now on; not while the cache is asleep, which it may have become since its thread looked: then all frees
-// lead to who wakes it (owner/watch.h).
+// From now on free looks there. Not while the cache is asleep, which may have begun since its thread looked: then every free takes
+// the slow path, which wakes the cache (owner/watch.h).
 static void set_hit_tag_locked(struct hak_cache *cache, uint32_t less)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -192,7 +192,7 @@ static void end_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     set_hit_tag_locked(cache, 0);
     if (hak_sampler_every(cache) == 0) {
-        return; // somebody has set the tag, and then the option was set back
+        return; // the option was set back after the tag was set
     }
     hak_magazine_move_tops(cache, 0);
     cache->sampling->wanted = 0;
@@ -203,7 +203,7 @@ static void end_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 void hak_sampler_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     end_locked(cache);
-    // What is left of the way to the next sample was not handed out.
+    // The blocks that were left until the next sample were not handed out.
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         const uint64_t gap = hak_load_relaxed(&cache->gaps[size_class]);
         hak_count(&cache->magazines[size_class].counts.drawn, -gap);

@@ -11,13 +11,13 @@
 
 struct hak_functions hak_functions;
 
-// By hash: the number of the newest entry.
+// A hash table: the number of the newest entry.
 enum { BUCKETS_LOG2 = 12 };
 static _Atomic(uint32_t) buckets[1U << BUCKETS_LOG2];
 
-// What was seen lately: a place, beside another word from which it can be told what it is the place of. Two threads that write it at
-// the same time leave words that do not fit together, which reads as nothing. Four lie in a cache line: where its hash says, or,
-// when another has taken that, beside it.
+// A cache of the places seen lately: each place beside another word that tells its hash. If two threads write an entry at the same
+// time, the words may not match, and the entry reads as empty. Four lie in a cache line; a place goes where its hash says, and
+// moves to the next entry when another place takes that one.
 enum { KNOWN_LOG2 = 13, WAYS = 4 };
 struct set {
     _Atomic(uint64_t) place[WAYS];
@@ -35,7 +35,7 @@ static unsigned way_of(uint64_t hash)
     return hash >> (64 - KNOWN_LOG2) & (WAYS - 1);
 }
 
-// 0: nothing is noted there for the hash.
+// The place with this hash; 0: it is not noted there.
 static uintptr_t recall_at(const struct set *set, unsigned way, uint64_t hash)
 {
     const uint64_t place = hak_load_relaxed(&set->place[way]);
@@ -68,8 +68,8 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 32;
 }
 
-// What of a code object tells it from others, also from a later one at its address. Products that do not wait for each other; the upper
-// bits depend on all.
+// A hash of what tells a code object from others, also from a later one at its address. Its products do not wait for each other;
+// the upper bits depend on all of them.
 static uint64_t hash_of_code(uintptr_t address)
 {
     return address * UINT64_C(0x9E3779B97F4A7C15) +
@@ -112,7 +112,7 @@ static uint32_t drop(void)
     return 0;
 }
 
-// Two threads that see it for the first time may give it two numbers.
+// Two threads that both see a function first may give it two numbers.
 static uint32_t number_of(const struct hak_function *wanted)
 {
     _Atomic(uint32_t) *bucket = &buckets[wanted->hash >> (64 - BUCKETS_LOG2)];
@@ -184,7 +184,7 @@ static uint64_t hash_of_unit(uint64_t hash, uint64_t unit)
     return hash + (unit + 1) * UINT64_C(0xE7037ED1A0B428DB);
 }
 
-// Its names take longer to read than a line, and are noted under the hash of the code object alone.
+// A function's names take longer to read than a line, so they are noted under the hash of the code object alone.
 static uintptr_t meet(struct hak_pages *pages, uintptr_t address, uint64_t hash, uint64_t unit)
 {
     if (hak_interpreter_whole(address, HAK_PYTHON_TYPE) != hak_interpreter.code_type) {
@@ -214,7 +214,7 @@ static HAK_NOINLINE uintptr_t place_slow(struct hak_pages *pages, uintptr_t addr
     return place != 0 ? place : meet(pages, address, hash, unit);
 }
 
-// A deep stack comes here for each of its frames: no register is saved, as the call is the last thing.
+// A deep stack calls this for each of its frames. It saves no register, as its only call comes last.
 uintptr_t hak_function_place(struct hak_pages *pages, uintptr_t address, uint64_t unit)
 {
     if (HAK_LIKELY(hak_pages_are_known(pages, address, hak_interpreter.code_bytes))) {

@@ -5,9 +5,9 @@
 // Threads   any: no lock but the pool's.
 // Fails     beyond the bound below, and without memory, a function has number 0, and is counted.
 //
-// A code object may be freed, and another one may lie at its address. So what its names are is read while it runs, when it is
-// seen for the first time; it is known again by its address and by the pointers that lie in it.
-// These are read each time: no other sign tells that a frame runs what it ran at the sample before (docs/decisions/0050).
+// A code object may be freed, and another one made at its address. So its names are read while it runs, when it is first
+// seen. It is recognised by its address and by the pointers in it. These are read each time: nothing else tells whether a
+// frame still runs the same code as at the last sample (docs/decisions/0050).
 #pragma once
 
 #include "base/atomic.h"
@@ -32,19 +32,19 @@ struct hak_function {
 
 struct hak_functions {
     _Atomic(uint32_t) count;   // of entries that were begun; the first is number 1
-    _Atomic(uint64_t) dropped; // times that one found no place
+    _Atomic(uint64_t) dropped; // how often there was no place for one
     _Atomic(struct hak_function *) entries[HAK_FUNCTIONS_MAX];
 };
 HAK_INTERNAL extern struct hak_functions hak_functions;
 
-// A place (stacks/code.h) of no address: HAK_CODE_OF_FUNCTION above, the number of a function and the line in which it is; 0: not
-// known.
+// A place (stacks/code.h) that is no address: HAK_CODE_OF_FUNCTION in the upper bits, then a function's number and the line that
+// it is in; 0: not known.
 enum { HAK_FUNCTION_LINE_BITS = 24, HAK_FUNCTION_NUMBER_BITS = 20 };
 
 // More units than any code has: the frame has not begun.
 #define HAK_FUNCTION_NOT_BEGUN (UINT64_C(1) << 32)
 
-// Of the instruction at `unit` code units from the beginning of the code object at `address`. 0: there is no code object.
+// The place of the instruction at `unit` code units from the start of the code object at `address`. 0: there is no code object.
 HAK_INTERNAL uintptr_t hak_function_place(struct hak_pages *pages,
                                           uintptr_t address,
                                           uint64_t unit);

@@ -55,7 +55,7 @@ static const uint8_t *words_of(uint64_t version)
     }
 }
 
-// What the interpreter says of itself: "xdebugpy", its version, whether it has no global lock, and offsets.
+// Read what the interpreter publishes: "xdebugpy", its version, whether it has no global lock, and offsets.
 static bool read_published(struct hak_interpreter *found, struct hak_pages *pages, uint64_t version)
 {
     enum { IS_FREE_THREADED = 2, WORDS_MAX = 93 };
@@ -98,7 +98,7 @@ static bool read_layout(struct hak_interpreter *found, struct hak_pages *pages, 
     return read_published(found, pages, version);
 }
 
-// What the loaded object exports. Its first page and its tables are there: the dynamic linker has read them.
+// Find what the loaded object exports. Its first page and its tables can be read: the dynamic linker has read them.
 static bool exports_of(const struct hak_code_object *object, struct hak_exports *exports)
 {
     const ElfW(Ehdr) *head = (const void *)object->start;
@@ -138,7 +138,7 @@ static void *(*function_of(const struct hak_exports *exports, const char *name))
     return function;
 }
 
-// How far the fields from `first` to `last` reach.
+// So many bytes of a struct hold its fields from `first` to `last`.
 static uint16_t extent_of(const struct hak_interpreter *found, unsigned first, unsigned last)
 {
     unsigned most = 0;
@@ -173,7 +173,7 @@ static bool read_object(struct hak_interpreter *found, const struct hak_code_obj
     return true;
 }
 
-// One thread looks into each object, and the first of those that find an interpreter writes it down.
+// One thread looks into each object, and the first one that finds an interpreter notes it.
 static HAK_COLD void look_into(uint32_t number)
 {
     static _Atomic(uint32_t) is_taken;
@@ -207,8 +207,8 @@ bool hak_interpreter_is_on(const uintptr_t *places, unsigned count)
     return is_on;
 }
 
-// The state of this thread, as it runs Python or has done so. A thread that has given the lock away keeps its frames as they
-// are; but its state may be freed by who ends the interpreter, and then nobody looks.
+// The state of this thread, if it runs Python or has done so. A thread that has released the global lock keeps its frames. But
+// the thread that ends the interpreter may free the state, so it is not read then.
 static uintptr_t state_of_thread(struct hak_pages *pages)
 {
     const uintptr_t current = (uintptr_t)hak_interpreter.current();

@@ -3,10 +3,10 @@
 // Layer     python (may include: base, os, meta, front, stacks)
 // Owns      hak_interpreter: what is known of the first one that was seen on a stack.
 // Threads   any, also in a signal handler: no lock, no allocation, nothing of the dynamic linker's.
-// Fails     a version that is not in the tables is none.
+// Fails     an interpreter whose version is not in the tables is ignored.
 //
-// From 3.13 on an interpreter says itself where its fields lie (_Py_DebugOffsets, the first thing in _PyRuntime), but not the
-// order in which it says so, which changes with each version. What 3.11 and 3.12 have is in a table here.
+// From 3.13 on an interpreter publishes where its fields lie (_Py_DebugOffsets, the first thing in _PyRuntime), but the order
+// of these offsets changes with each version. The offsets of 3.11 and 3.12 are in a table here.
 #pragma once
 
 #include <string.h>
@@ -17,7 +17,7 @@
 
 // Offsets: of fields in their structs.
 enum hak_interpreter_field {
-    HAK_PYTHON_FINALIZING, // in _PyRuntime: who ends the interpreter; 0: nobody
+    HAK_PYTHON_FINALIZING, // in _PyRuntime: the thread that ends it; 0: none
     HAK_PYTHON_CFRAME,   // in a thread's state: where `frame` lies instead; 0: in the state itself
     HAK_PYTHON_FRAME,    // in a thread's state: the innermost frame
     HAK_PYTHON_THREAD,   // in a thread's state: pthread_self of the thread
@@ -25,7 +25,7 @@ enum hak_interpreter_field {
     HAK_PYTHON_CODE,     // in a frame: its code object, or None
     HAK_PYTHON_INSTRUCTION, // in a frame: where it is
     HAK_PYTHON_OWNER,       // in a frame: whose it is, one byte
-    HAK_PYTHON_IS_ENTRY, // in a frame: C has called it, one byte; 0: a frame of nobody's lies above it instead
+    HAK_PYTHON_IS_ENTRY, // in a frame: C has called it, one byte; 0: a frame without code says so
     HAK_PYTHON_COPY, // in a frame: which copy of the instructions it runs, four bytes; 0: there is one only
     HAK_PYTHON_FILE,        // in a code object: a str
     HAK_PYTHON_NAME,        // in a code object: a str
@@ -42,7 +42,7 @@ enum hak_interpreter_field {
     HAK_PYTHON_FIELDS,
 };
 
-// Owners of frames from here on are no code's: the frame lies where C has called the interpreter.
+// From this owner on a frame has no code: it only marks that C has called the interpreter.
 enum { HAK_PYTHON_OWNER_NONE = 3 };
 
 // Constant once `number` is set.
@@ -51,26 +51,26 @@ struct hak_interpreter {
     bool has_copies;          // threads run copies of the instructions: there is no global lock
     bool
         has_global_current; // `current` is that of the thread which holds the lock, not this thread's
-    unsigned wide_bytes;    // by which the text of a str that is not ASCII lies further on
+    unsigned wide_bytes;    // the text of a str lies so much further on if it is not ASCII
     unsigned kind_shift;    // of bits in a str's state
     uintptr_t runtime;
-    uintptr_t code_type;    // what objects that are code have as their type
+    uintptr_t code_type;    // the type of code objects
     void *(*current)(void); // the state of the thread that runs Python, or NULL
     void *(*own)(void);     // the first state that this thread got, or NULL
     uint16_t at[HAK_PYTHON_FIELDS];
-    uint16_t frame_bytes; // that a frame's fields need, and a code object's
+    uint16_t frame_bytes; // so many hold a frame's fields, and a code object's
     uint16_t code_bytes;
 };
 
 HAK_INTERNAL extern struct hak_interpreter hak_interpreter;
 
-// Is it on a stack with these places? Looks into each object that was not seen before.
+// Is the interpreter on a stack with these places? Looks into each object that was not seen before.
 HAK_INTERNAL bool hak_interpreter_is_on(const uintptr_t *places, unsigned count);
 
 // This thread's innermost frame, 0: it has none, or it is not safe to look.
 HAK_INTERNAL uintptr_t hak_interpreter_frame(struct hak_pages *pages);
 
-// A field of 4 bytes, or 8, of what can be read.
+// A field of 4 bytes, or of 8, in memory that can be read.
 HAK_INLINE uint32_t hak_interpreter_half(uintptr_t of, enum hak_interpreter_field field)
 {
     uint32_t half;
@@ -85,7 +85,7 @@ HAK_INLINE uintptr_t hak_interpreter_whole(uintptr_t of, enum hak_interpreter_fi
     return whole;
 }
 
-// The same of what may be anywhere: 0 where nothing can be read.
+// The same at any address; 0 if it cannot be read.
 HAK_INLINE uintptr_t hak_interpreter_word(struct hak_pages *pages,
                                           uintptr_t of,
                                           enum hak_interpreter_field field)

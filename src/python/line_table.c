@@ -1,10 +1,10 @@
 // line_table.c -- see line_table.h.
 #include "python/line_table.h"
 
-// How an entry is written. Below LINE_SAME_END the line stays the same; from there on it grows by as much as the code lies above.
+// The forms of an entry. Below LINE_SAME_END the line stays the same; from there to WITHOUT_COLUMNS it grows by 0, 1 or 2.
 enum { LINE_SAME_END = 10, WITHOUT_COLUMNS = 13, LONG = 14, OF_NO_LINE = 15 };
 
-// Six bits in each byte, the lowest first; another byte follows where the bit above them is set. The last bit is the sign.
+// Six bits in each byte, the lowest first; another byte follows if the bit above them is set. The lowest bit of all is the sign.
 static int64_t signed_number(const uint8_t *table, size_t bytes, size_t at)
 {
     uint64_t value = 0;

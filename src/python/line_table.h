@@ -1,4 +1,4 @@
-// line_table.h -- the line of an instruction, as CPython has written it down.
+// line_table.h -- the line of an instruction, from CPython's table.
 //
 // Layer     python (may include: base, os, meta, front, stacks)
 // Threads   any; it only reads.
@@ -9,7 +9,7 @@
 
 #include "base/compiler.h"
 
-// Of the code unit with this number, in a function that begins at line `first`. 0: of none.
+// The line of the code unit with this number, in a function that begins at line `first`. 0: it has none.
 HAK_INTERNAL uint32_t hak_line_table_line(const uint8_t *table,
                                           size_t bytes,
                                           uint32_t first,

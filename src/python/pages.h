@@ -1,20 +1,20 @@
-// pages.h -- reading an interpreter's objects, whatever their pointers say.
+// pages.h -- reading an interpreter's objects safely, wherever their pointers lead.
 //
 // Layer     python (may include: base, os, meta, front, stacks)
 // Owns      hak_pages_readable: pages that could be read a moment ago.
 // Threads   any, also in a signal handler: no lock, no allocation.
 // Fails     false for what cannot be read.
 //
-// The kernel says whether a page can be read, which takes a system call. What it has said holds for a second: an
-// interpreter does not unmap what a running thread's frames lead to (docs/decisions/0050).
+// A system call asks the kernel whether a page can be read. Its answer is used for a second: an interpreter does not
+// unmap what a running thread's frames lead to (docs/decisions/0050).
 #pragma once
 
 #include "base/atomic.h"
 #include "base/compiler.h"
 
-// Of one kind of thing, which lie beside each other: frames, or the objects that these lead to.
+// The state of a walk for one kind of object, which lie close together: frames, or the objects to which these lead.
 struct hak_pages {
-    uint64_t second; // about: of the clock when the walk began, above a page's number
+    uint64_t second; // about that of the walk's start, in the bits above a page's number
     uintptr_t last;  // the page that was looked at last
 };
 
@@ -44,7 +44,7 @@ HAK_INTERNAL bool hak_pages_are_readable_slow(struct hak_pages *pages,
                                               uintptr_t start,
                                               size_t bytes);
 
-// Of a single page that could be read a moment ago. False: the kernel may have to be asked.
+// Are the bytes in a single page that could be read a moment ago? False: the kernel may have to be asked.
 HAK_INLINE bool hak_pages_are_known(struct hak_pages *pages, uintptr_t start, size_t bytes)
 {
     const uintptr_t page = start >> HAK_PAGES_LOG2;
@@ -68,5 +68,5 @@ HAK_INLINE bool hak_pages_are_readable(struct hak_pages *pages, uintptr_t start,
            hak_pages_are_readable_slow(pages, start, bytes);
 }
 
-// 0 where nothing can be read. `bytes`: 1, 2, 4 or 8.
+// The number at `address`; 0 if it cannot be read. `bytes`: 1, 2, 4 or 8.
 HAK_INTERNAL uint64_t hak_pages_number(struct hak_pages *pages, uintptr_t address, unsigned bytes);

@@ -5,14 +5,14 @@
 #include "python/interpreter.h"
 
 enum {
-    TAG_BITS = 7, // of a pointer to an object, in a frame: from 3.14 on they say how it is counted
+    TAG_BITS = 7, // of a pointer in a frame: from 3.14 on they say how references are counted
     UNIT_BYTES = 2,
 };
 
-// Nothing lies behind it.
+// No address of a program is this high.
 #define NOWHERE ((uintptr_t)1 << 63)
 
-// Threads without a global lock have a copy of the instructions each: where that begins which the frame runs.
+// Without a global lock each thread has a copy of the instructions. Returns the start of the copy that the frame runs.
 static HAK_NOINLINE uintptr_t start_of_copy(struct hak_pages *pages,
                                             uintptr_t frame,
                                             uintptr_t code)
@@ -25,7 +25,7 @@ static HAK_NOINLINE uintptr_t start_of_copy(struct hak_pages *pages,
     return index < count ? (uintptr_t)hak_pages_number(pages, copy, sizeof count) : NOWHERE;
 }
 
-// How many code units of `code` are behind the frame. Of the code nothing is known so far.
+// How many code units of `code` the frame has passed. `code` may still be any address.
 static uint64_t unit_of(struct hak_pages *pages, uintptr_t frame, uintptr_t code)
 {
     uintptr_t start = code + hak_interpreter.at[HAK_PYTHON_START];
@@ -36,7 +36,7 @@ static uint64_t unit_of(struct hak_pages *pages, uintptr_t frame, uintptr_t code
     return HAK_LIKELY(now >= start) ? (now - start) / UNIT_BYTES : HAK_FUNCTION_NOT_BEGUN;
 }
 
-// The place of a frame, 0: it is of no code.
+// The place of a frame; 0: it has no code.
 static uintptr_t place_of(struct hak_pages *pages, uintptr_t frame)
 {
     const uintptr_t code = hak_interpreter_whole(frame, HAK_PYTHON_CODE) & ~(uintptr_t)TAG_BITS;
@@ -53,7 +53,7 @@ static bool is_entry(uintptr_t frame)
     return hak_interpreter.at[HAK_PYTHON_IS_ENTRY] != 0 && byte_of(frame, HAK_PYTHON_IS_ENTRY) != 0;
 }
 
-// With frames of nobody's between them, where C has called.
+// Fill in the places of `frame` and its callers. Where C has called the interpreter, a frame without code lies between them.
 static unsigned walk(uintptr_t frame, uintptr_t *places, uint64_t now_ns)
 {
     struct hak_pages frames = hak_pages_at(now_ns);
@@ -82,8 +82,8 @@ static unsigned walk(uintptr_t frame, uintptr_t *places, uint64_t now_ns)
     return count;
 }
 
-// The interpreter's functions load a variable of the thread. Its first use in a thread may allocate, where the interpreter
-// was opened late; that allocation may be a sample, too.
+// The interpreter's functions read a thread-local variable. Its first use in a thread may allocate if the interpreter was
+// loaded by dlopen; that allocation may be a sample, too.
 static HAK_TLS bool is_looking;
 
 unsigned hak_python_add(uintptr_t *places, unsigned count, uint64_t now_ns)

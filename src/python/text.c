@@ -5,7 +5,7 @@
 
 #include "python/interpreter.h"
 
-// Of a str: bytes for a character, whether the text lies behind the head, and whether it is ASCII.
+// The form of a str: bytes for a character, whether the text lies behind the head, and whether it is ASCII.
 struct shape {
     unsigned width;
     bool is_compact;
@@ -42,7 +42,7 @@ size_t hak_text_read(struct hak_pages *pages, uintptr_t str, char *text, size_t 
     if (!shape.is_compact || (shape.width != 1 && shape.width != 2 && shape.width != 4)) {
         return 0;
     }
-    // The longest that a character becomes.
+    // The most bytes that a character becomes.
     const size_t widest = shape.is_ascii ? 1 : shape.width < 4 ? shape.width + 1 : 4;
     const uint64_t kept = length < room / widest ? length : room / widest;
     const uintptr_t start =

@@ -7,5 +7,5 @@
 #include "base/compiler.h"
 #include "python/pages.h"
 
-// What is written of it, its end if there is no room for all: what a path or a qualified name ends with says most. 0: it is no str.
+// Write the str, or only its end if there is no room: the end of a path or a qualified name says most. Its bytes; 0: it is no str.
 HAK_INTERNAL size_t hak_text_read(struct hak_pages *pages, uintptr_t str, char *text, size_t room);

@@ -12,7 +12,7 @@
 
 struct hak_code hak_code;
 
-// By where the object begins: the number of the newest entry.
+// A hash table by the start of the object: the number of the newest entry.
 enum { BUCKETS_LOG2 = 8 };
 static _Atomic(uint32_t) buckets[1U << BUCKETS_LOG2];
 
@@ -27,7 +27,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 32;
 }
 
-// Each fourth word for itself, as one multiplication would wait for the other.
+// Each fourth word is hashed separately, as otherwise one multiplication would wait for the other.
 static uint64_t head_hash(const void *head)
 {
     enum { LANES = 4 };
@@ -42,7 +42,7 @@ static uint64_t head_hash(const void *head)
     return mix(mix(mix(lanes[0], lanes[1]), lanes[2]), lanes[3]);
 }
 
-// A number in the head; beyond its end 0.
+// A number in the head; 0 beyond its end.
 static uint64_t head_number(const char *head, uint64_t at, unsigned bytes)
 {
     uint64_t value = 0;
@@ -52,7 +52,7 @@ static uint64_t head_number(const char *head, uint64_t at, unsigned bytes)
     return value;
 }
 
-// The build id among the notes from `note` to `end`, if it lies in the head whole. Its length, or 0.
+// Find the build id among the notes from `note` to `end`, if it lies in the head as a whole. Its length, or 0.
 static uint32_t id_among(const char *head, uint64_t note, uint64_t end, uint32_t *offset)
 {
     end = end < HAK_CODE_HEAD_BYTES ? end : HAK_CODE_HEAD_BYTES;
@@ -70,7 +70,7 @@ static uint32_t id_among(const char *head, uint64_t note, uint64_t end, uint32_t
     return 0;
 }
 
-// As cli/heap/src/code.rs looks for it in the file.
+// Find the build id as cli/heap/src/code.rs does in the file.
 static uint32_t find_id(const char *head, uint32_t *offset)
 {
     const uint64_t table = head_number(head, offsetof(Elf64_Ehdr, e_phoff), 8);
@@ -91,7 +91,7 @@ static uint32_t find_id(const char *head, uint32_t *offset)
     return bytes;
 }
 
-// Linkers that are told to have no id may write zeros, and then all of their files have the same.
+// A linker that is told to write no id may write zeros, and then all of its files have the same.
 static bool is_zero(const char *bytes, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -120,7 +120,7 @@ static void note_identity(struct hak_code_object *object)
     }
 }
 
-// Is it, still or again, what is loaded from `start` to `end`? An object's first page can be read: the
+// Is this object loaded, still or again, from `start` to `end`? An object's first page can be read: the
 // dynamic linker has read it.
 static bool is_loaded(const struct hak_code_object *object, uintptr_t start, uintptr_t end)
 {
@@ -137,7 +137,7 @@ static bool is_loaded(const struct hak_code_object *object, uintptr_t start, uin
     }
 }
 
-// As the kernel has it. Else as the dynamic linker has it, which for the program itself is not at all: then as it was started.
+// Note the path that the kernel has, else the dynamic linker's. That has none for the program: then the path that started it.
 static void note_path(struct hak_code_object *object, const char *name, bool is_quiet)
 {
     char text[256];
@@ -172,7 +172,7 @@ static uint32_t look_for(uint32_t number, uintptr_t start, uintptr_t end)
     return number;
 }
 
-// The number of what is loaded from `start` to `end`. Two threads that see it for the first time may give it two.
+// The number of the object that is loaded from `start` to `end`. Two threads that both see it first may give it two.
 static uint32_t number_of(uintptr_t start, uintptr_t end, const char *name, bool is_quiet)
 {
     _Atomic(uint32_t) *bucket = bucket_of(start);
@@ -231,6 +231,6 @@ static uintptr_t number_with(uintptr_t address, struct hak_code_hint *hint)
 
 uintptr_t hak_code_place(uintptr_t return_address, struct hak_code_hint *hint)
 {
-    // Of the call: it may be the last of its object.
+    // Look up the call itself: it may be the object's last instruction.
     return return_address | number_with(return_address - 1, hint) << HAK_CODE_SHIFT;
 }

@@ -1,14 +1,14 @@
-// code.h -- which file the code at an address is of, and was.
+// code.h -- which file the code at an address comes from, also after it was unloaded.
 //
 // Layer     stacks (may include: base, os)
 // Owns      hak_code: an entry for each build of a loaded object that was seen at an address. Entries stay.
 // Threads   any, also in a signal handler: no lock, no allocation.
 // Fails     with a number that says that nothing is known.
 //
-// Whoever names an address later has to know what was mapped there when it was noted: a library may have been
-// unloaded since, and another one loaded at its place. So what is noted is a place: the address, with
-// the number of the object's entry above it. That an object is the same as before is seen by what its file
-// has in memory: its build id, or without one its first bytes. docs/decisions/0038 says why.
+// To name an address later, a tool has to know what was mapped there when it was noted: the library may have been
+// unloaded since, and another one loaded in its place. So a "place" is noted: the address, with the number of the
+// object's entry in its upper bits. An object is recognised by what its file has in memory: its build id, or
+// without one its first bytes. docs/decisions/0038 says why.
 #pragma once
 
 #include "base/atomic.h"
@@ -18,13 +18,13 @@ enum {
     HAK_CODE_SHIFT = 48, // no address of a program has bits from here on
     HAK_CODE_OBJECTS = 1 << 10,
     HAK_CODE_TEXT_BYTES = 1 << 18,
-    HAK_CODE_HEAD_BYTES = 4096, // what of a file tells it from others
+    HAK_CODE_HEAD_BYTES = 4096, // so much of a file tells it from others
     HAK_CODE_ID_MAX = 64,
 };
 
 // Numbers that are no entry's.
 enum {
-    HAK_CODE_UNTOLD = 0, // the dynamic linker does not say: what is mapped when somebody asks
+    HAK_CODE_UNTOLD = 0, // the dynamic linker does not say: take what is mapped when it is read
     HAK_CODE_OF_FUNCTION =
         0xFFFD, // what is below is no address: a function of an interpreter's program (python/python.h)
     HAK_CODE_OF_NONE = 0xFFFE, // of no loaded object: made at run time, as a rule
@@ -52,12 +52,12 @@ struct hak_code_object {
 struct hak_code {
     _Atomic(uint32_t) count; // of entries that were begun
     _Atomic(uint32_t) text_bytes;
-    struct hak_code_object objects[HAK_CODE_OBJECTS]; // the first is none
+    struct hak_code_object objects[HAK_CODE_OBJECTS]; // the first is unused
     char text[HAK_CODE_TEXT_BYTES];
 };
 HAK_INTERNAL extern struct hak_code hak_code;
 
-// The objects that were found last: most frames of a stack are of a few. Zeros at first.
+// The objects that were found last, as most frames of a stack are in a few objects. Zeros at first.
 enum { HAK_CODE_HINTS = 4 };
 struct hak_code_hint {
     struct {

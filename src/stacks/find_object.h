@@ -1,14 +1,14 @@
-// find_object.h -- the C library's way to ask, without a lock, which file an address is of
+// find_object.h -- the C library's function that tells, without a lock, which file an address belongs to
 //
 // Layer     stacks (may include: base, os); only files of this layer include it.
 //
-// It came with glibc 2.35. What is built with older headers runs under newer C libraries, too, so its form is written down here;
-// where there is no such function, its address is NULL.
+// glibc has it since 2.35. A build with older headers may run with a newer C library, so it is declared here. If the C library
+// has no such function, its address is NULL.
 #pragma once
 
 #include <link.h>
 
-// As dlfcn.h has it, on processors where the C library notes no base of data.
+// As in dlfcn.h, on processors where the C library notes no base address for data.
 struct hak_found_object {
     unsigned long long flags;
     void *start;
@@ -18,6 +18,6 @@ struct hak_found_object {
     unsigned long long reserved[7];
 };
 
-// 0 when there is one.
+// Returns 0 if there is such a file.
 extern int hak_find_object(void *address, struct hak_found_object *found) __asm__("_dl_find_object")
     __attribute__((weak));

@@ -130,7 +130,7 @@ static struct common read_common(const uint8_t *at)
 {
     struct common common = {.is_known = false};
     struct cursor record = record_at(at);
-    take(&record, 4); // 0: what tells it from a function's
+    take(&record, 4); // 0, which tells it from a function's record
     const uint64_t version = take(&record, 1);
     const char *augmentation = (const char *)record.at;
     while (take(&record, 1) != 0) {
@@ -160,10 +160,10 @@ static struct common read_common(const uint8_t *at)
     return common;
 }
 
-// What the program of a table has said so far.
+// The result of the instructions that were run so far.
 struct row {
     struct hak_frame_rule rule;
-    bool is_odd; // said something that a rule cannot say
+    bool is_odd; // it has something that a rule cannot express
 };
 
 enum { ROWS_MAX = 4 }; // remembered at a time; compilers need one
@@ -203,7 +203,7 @@ static void set_as_before(struct machine *machine, uint64_t which)
     }
 }
 
-// A register that is where no rule can say.
+// A register is saved where no rule can express it.
 static void set_elsewhere(struct row *row, uint64_t which)
 {
     row->is_odd |= which == RETURN || which == POINTER || which == STACK;
@@ -214,7 +214,7 @@ enum {
     OP_WHAT_LIES_THERE = 0x06
 }; // DW_OP_breg0 + register, DW_OP_deref
 
-// Functions that align their stack say: the caller's frame ends at what lies at frame pointer + offset.
+// In functions that align their stack, the end of the caller's frame is stored at frame pointer + offset.
 // No other expression is understood.
 static void set_base_expression(struct row *row, struct cursor expression)
 {
@@ -226,7 +226,7 @@ static void set_base_expression(struct row *row, struct cursor expression)
                          : HAK_FRAME_UNKNOWN;
 }
 
-// And the caller's frame pointer lies where their own points to. False: it says something else.
+// In these functions the caller's frame pointer lies where their own points to. False: another expression.
 static bool set_saved_at_pointer(struct row *row, uint64_t which, struct cursor expression)
 {
     const bool is_known = which == POINTER && take(&expression, 1) == OP_POINTER &&
@@ -237,7 +237,7 @@ static bool set_saved_at_pointer(struct row *row, uint64_t which, struct cursor 
     return is_known;
 }
 
-// An instruction on where the caller's frame ends. False: it is another.
+// Run an instruction that says where the caller's frame ends. False: it is another one.
 static bool run_base(struct machine *machine, unsigned code, struct cursor *program)
 {
     struct row *row = &machine->row;
@@ -268,7 +268,7 @@ static bool run_base(struct machine *machine, unsigned code, struct cursor *prog
     }
 }
 
-// One of the others, but for those that move on in the code. False: unknown.
+// Run one of the others, except those that advance in the code. False: it is unknown.
 static bool run_one(struct machine *machine, unsigned code, struct cursor *program)
 {
     struct row *row = &machine->row;
@@ -332,7 +332,7 @@ static bool run_one(struct machine *machine, unsigned code, struct cursor *progr
     }
 }
 
-// Run a program up to the instruction at `target`, where `at` is the first that it speaks of.
+// Run a program up to the instruction at `target`. It begins with the instruction at `at`.
 static bool run(struct machine *machine, struct cursor program, uintptr_t at, uintptr_t target)
 {
     while (program.at < program.end) {
@@ -399,8 +399,8 @@ static struct hak_frame_rule rule_in(const uint8_t *function, uintptr_t address)
     return machine.row.rule;
 }
 
-// The function's record in the table that is sorted by address: 4 bytes each for where the function
-// begins and where its record lies, both from the table's own start.
+// Find the function's record in the table that is sorted by address. An entry has 4 bytes each for the start
+// of the function and for the place of its record, both relative to the table's start.
 static const uint8_t *find_function(const uint8_t *table, uintptr_t address)
 {
     enum { SORTED = 0x3B }; // the one encoding that linkers write
@@ -429,7 +429,7 @@ static const uint8_t *find_function(const uint8_t *table, uintptr_t address)
     return first > 0 ? table + entries[2 * (first - 1) + 1] : NULL;
 }
 
-// Where the C library has no way to find a file's tables without a lock, there are frame pointers.
+// NULL if the C library cannot find a file's tables without a lock: then the walk uses frame pointers.
 static const uint8_t *find_table(uintptr_t address)
 {
     struct hak_found_object found;

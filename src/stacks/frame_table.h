@@ -1,9 +1,9 @@
-// frame_table.h -- how to get from a frame to its caller's, as the compiler has written it down.
+// frame_table.h -- how to get from a frame to its caller's, from the compiler's unwind tables.
 //
 // Layer     stacks (may include: base, os)
 // Threads   any; it only reads what the dynamic linker has mapped.
-// Fails     HAK_FRAME_UNKNOWN: no table. HAK_FRAME_END also where its rule is one that nobody but a
-//           debugger could follow: a signal's frame, hand-written code.
+// Fails     HAK_FRAME_UNKNOWN: no table. HAK_FRAME_END also if the rule is one that only a debugger could
+//           follow: a signal's frame, hand-written code.
 //
 // The format is DWARF's call frame information in the form of the Linux Standard Base (.eh_frame and
 // .eh_frame_hdr). Only three registers count for a walk: stack pointer, frame pointer, return address.
@@ -12,7 +12,7 @@
 #include "base/compiler.h"
 
 enum hak_frame_kind {
-    HAK_FRAME_UNKNOWN, // nothing is said about this code
+    HAK_FRAME_UNKNOWN, // the tables say nothing about this code
     HAK_FRAME_END,     // the outermost frame
     HAK_FRAME_STACK,   // the caller's frame ends at stack pointer + offset
     HAK_FRAME_POINTER, // … at frame pointer + offset

@@ -8,19 +8,19 @@
 #include "stacks/code.h"
 #include "stacks/frame_table.h"
 
-// Where a walk is: in the frame of a function that has called and will go on at `next`, which is a place.
+// The state of a walk: it is in the frame of a function that made a call and continues at `next`, a place.
 struct walk {
     uintptr_t next;
     uintptr_t stack;
     uintptr_t pointer;
     uintptr_t readable; // the page that was probed last
-    bool has_switched;  // it went on on another stack
+    bool has_switched;  // it has moved to another stack
     struct hak_code_hint code;
 };
 
-// A stack that is walked for the second time needs no table: the rule of each place is kept in
-// one word, beside another from which the place can be told. Two threads that write a slot at the
-// same time leave words that do not fit together, which reads as nothing.
+// A stack that is walked for the second time needs no table: the rule of each place is cached in
+// one word, beside another one that tells the place. If two threads write a slot at the same time,
+// the words may not match, and the slot reads as empty.
 enum { KNOWN_LOG2 = 12 };
 struct known {
     _Atomic(uint64_t) rule;
@@ -80,7 +80,7 @@ static bool read_word(struct walk *walk, uintptr_t address, uintptr_t *word)
     return true;
 }
 
-// By frame pointer: it points at the caller's, and above that lies the return address.
+// The rule without a table: the frame pointer points at the caller's, and above that lies the return address.
 static const struct hak_frame_rule by_pointer = {
     .kind = HAK_FRAME_POINTER,
     .offset = 2 * sizeof(uintptr_t),
@@ -88,11 +88,11 @@ static const struct hak_frame_rule by_pointer = {
     .pointer_offset = -2 * (int32_t)sizeof(uintptr_t),
 };
 
-// No frame is longer; what claims to be is no frame.
+// No frame is longer; a longer one is not taken for a frame.
 #define FRAME_MAX (UINT64_C(1) << 30)
 
-// Go calls C on a stack of the system's, and its own code has frame pointers and no table: there the pointer leads to
-// another stack, at any address. It is believed if two frames follow one another there whose code is of the same file.
+// Go calls C on a system stack, and its own code has frame pointers but no table. There the frame pointer leads to
+// another stack, at any address. It is believed if two frames in a row there have code of the same file.
 static bool goes_on_elsewhere(struct walk *walk)
 {
     const uintptr_t file = walk->next >> HAK_CODE_SHIFT;
@@ -127,7 +127,7 @@ static bool walk_up(struct walk *walk)
     if (rule.kind == HAK_FRAME_SAVED && !read_word(walk, end, &end)) {
         return false;
     }
-    // Frames grow towards lower addresses only.
+    // Stacks grow towards lower addresses only.
     const bool is_above = end > walk->stack && end - walk->stack <= FRAME_MAX;
     if (!is_above && (has_table || !goes_on_elsewhere(walk))) {
         return false;
@@ -149,7 +149,7 @@ static bool walk_up(struct walk *walk)
     return next != 0;
 }
 
-// With a frame of its own, at whose foot the caller's frame pointer lies.
+// Never inlined: it needs a frame of its own, where the caller's frame pointer is saved.
 HAK_NOINLINE unsigned hak_stack_walk(uintptr_t *frames, unsigned most, bool is_quiet)
 {
     const uintptr_t *own = __builtin_frame_address(0);

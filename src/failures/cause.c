@@ -13,8 +13,8 @@ static bool is_beyond(struct hak_cause *cause, enum hak_limit limit, uint64_t us
     return true;
 }
 
-// The size of the process stands in a short file, and its limits need none: /proc/self/status and /proc/self/limits take
-// the kernel some 15 us each, and a program may ask again and again (Documentation/filesystems/proc.rst).
+// The size of the process is in a short file, and its limits need none: /proc/self/status and /proc/self/limits take
+// the kernel some 15 us each, and a program may be refused again and again (Documentation/filesystems/proc.rst).
 static bool explain_by_limits(size_t bytes, struct hak_cause *cause)
 {
     const size_t addresses = hak_os_address_limit();
@@ -62,8 +62,8 @@ static uint64_t mapping_count(void)
     return hak_load_relaxed(&count);
 }
 
-// The kernel stops at one more than the limit. A line may be a page of its own, and what was refused may
-// have needed two: what is that near to the limit has reached it.
+// The kernel stops at one more than the limit. A line may be a page of the kernel's own, and the refused call may
+// have needed two mappings: so a count that is this near to the limit has reached it.
 static bool explain_by_mappings(struct hak_cause *cause)
 {
     const uint64_t most = hak_proc_number("/proc/sys/vm/max_map_count", "", UINT64_MAX);

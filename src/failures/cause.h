@@ -2,11 +2,11 @@
 //
 // Layer     failures
 // Threads   any.
-// Fails     never; what cannot be read is not named.
+// Fails     never; a limit that cannot be read is not named.
 //
-// The kernel says ENOMEM for whatever is exhausted. So its decision is made once more, in the
-// kernel's own order (mm/mmap.c: do_mmap, may_expand_vm, __vm_enough_memory), from what it
-// tells at that moment. It allocates nothing, and reads no file that the kernel takes long to write.
+// The kernel returns ENOMEM whatever is exhausted. So its decision is repeated here, in the kernel's
+// own order (mm/mmap.c: do_mmap, may_expand_vm, __vm_enough_memory), from what it reports at that
+// moment. This allocates nothing, and reads no file that takes the kernel long to write.
 #pragma once
 
 #include "os/refusal.h"
@@ -26,12 +26,12 @@ enum hak_limit {
     HAK_LIMITS,
 };
 
-// What is exhausted; the limit and what of it was in use, in bytes, or mappings.
+// What is exhausted, its limit, and how much of it was in use, in bytes or mappings.
 struct hak_cause {
     enum hak_limit limit;
     uint64_t value;
     uint64_t use;
 };
 
-// The limit that was exhausted. Most take calls to find out, which a sandbox may forbid: if it may look.
+// Find the limit that was exhausted. Most take system calls, which a sandbox may forbid: only if `may_look`.
 HAK_INTERNAL struct hak_cause hak_cause_of(struct hak_refusal refusal, bool may_look);

@@ -35,7 +35,7 @@ static const char *const limit_names[HAK_LIMITS] = {
     [HAK_LIMIT_MAP] = "hakmem's address map",
 };
 
-// With option trace_failures: one line.
+// Print one line, with option trace_failures.
 static void print(const struct hak_failure *failure)
 {
     char line[320];
@@ -67,19 +67,19 @@ static void print(const struct hak_failure *failure)
     hak_os_print(line, length);
 }
 
-// The place for the next failure, which nobody else writes to until it has its number. NULL when
-// somebody is still at work there.
+// Take the place for a failure, where no other thread writes until it has its number. NULL when
+// another thread is still writing there.
 static struct hak_failure *place_take(uint64_t number)
 {
     struct hak_failure *place = &hak_failures.latest[number % HAK_FAILURES_KEPT];
     uint64_t before = hak_load_relaxed(&place->number);
     if (number <= HAK_FAILURES_KEPT) {
-        return place; // its first
+        return place; // for the first time
     }
     if (before == 0 || !hak_cas_acquire(&place->number, &before, 0)) { // pairs with: note
         return NULL;
     }
-    hak_fence_stores(); // who looks in from outside sees the 0 before anything that is written here
+    hak_fence_stores(); // a reader from outside sees the 0 before all that is written here
     return place;
 }
 
@@ -122,8 +122,8 @@ static struct hak_failure failure_of(enum hak_failure_kind kind, struct hak_requ
     };
 }
 
-// Nothing else explains it. The kernel ends processes for this limit and refuses no mapping; but its own
-// memory for one counts too.
+// The last cause to look at. For this limit the kernel kills processes, and refuses no mapping; but the memory
+// that the kernel itself needs for a mapping counts, too.
 static struct hak_cause group_cause(size_t bytes)
 {
     hak_lock_take(&hak_arena.lock); // for hak_control_group_read_share
@@ -135,7 +135,7 @@ static struct hak_cause group_cause(size_t bytes)
     return (struct hak_cause){HAK_LIMIT_GROUP, share.memory_bytes, share.memory_used};
 }
 
-// There was no room in the control group when it was looked at, and the kernel was not asked.
+// The control group had no room when its use was read, so the kernel was not asked.
 static void note_group(struct hak_request request)
 {
     struct hak_failure failure = failure_of(HAK_FAILURE_EXHAUSTION, request);
@@ -147,7 +147,7 @@ static void note_group(struct hak_request request)
     note(&failure);
 }
 
-// The kernel was not even asked.
+// A limit of ours was reached; the kernel was not asked.
 static void note_ours(struct hak_request request)
 {
     const uint64_t limit = hak_load_relaxed(&hak_options.limit_hard);
@@ -195,8 +195,8 @@ HAK_COLD void hak_hook_refused(enum hak_refuse_reason reason,
     }
 }
 
-// One in `rate`: which ones is the same in each run. Multiplying mixes neighbouring counts (Knuth, The
-// Art of Computer Programming 3, 6.4); the upper bits of the product are the better ones.
+// True for one count in `rate`, the same ones in each run. Multiplying mixes neighbouring counts (Knuth, The
+// Art of Computer Programming 3, 6.4); the upper bits of the product are mixed better.
 static bool is_drawn(uint64_t count, uint64_t rate)
 {
     return rate != 0 && (count * UINT64_C(0x9E3779B97F4A7C15) >> 32) % rate == 0;

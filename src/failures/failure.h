@@ -1,14 +1,14 @@
 // failure.h -- allocations that were refused: which, why, and for whom.
 //
 // Layer     failures
-// Owns      hak_failures: the latest refused requests, in static memory, for whoever looks in from
-//           outside, also into a core dump.
-// Threads   any; no lock: a storm of failures overwrites the oldest, and of two that want the same
-//           place at once one is only counted.
+// Owns      hak_failures: the latest refused requests, in static memory, for tools that read it from
+//           outside, also from a core dump.
+// Threads   any; no lock: new failures overwrite the oldest, and if two want the same place at once,
+//           one of them is only counted.
 // Fails     never.
 //
-// And the injector, which refuses what could be had, so that a program's own answer to NULL can be
-// tested. While it is on no cache keeps magazines, so that it sees every call.
+// Also the injector, which refuses requests that could be served, to test how a program handles NULL.
+// While it is on, no cache keeps magazines, so that it sees every call.
 #pragma once
 
 #include "base/atomic.h"
@@ -45,5 +45,5 @@ struct hak_failures {
 };
 HAK_INTERNAL extern struct hak_failures hak_failures;
 
-// Count a request, if it is one of those that may fail. True when it has to.
+// Count a request if the options let it fail. True when it has to fail.
 HAK_INTERNAL HAK_COLD bool hak_failure_is_injected(struct hak_request request);

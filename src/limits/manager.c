@@ -10,7 +10,7 @@
 
 #define WATCH   "MEMORY_PRESSURE_WATCH"
 #define WRITE   "MEMORY_PRESSURE_WRITE"
-#define NOTHING "/dev/null" // the manager wants nobody to look at stalls
+#define NOTHING "/dev/null" // the manager wants stalls to be ignored
 
 #define HOLDS_NS UINT64_C(1000000000)
 
@@ -28,7 +28,7 @@ struct request {
     char bytes[REQUEST_BYTES];
 };
 
-// From Base64 (RFC 4648), with its padding or without. False when it is none, or too long.
+// Decode Base64 (RFC 4648), with its padding or without. False if it is malformed or too long.
 static bool decode(const char *text, struct request *request)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

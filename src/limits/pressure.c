@@ -25,7 +25,7 @@ void hak_pressure_start(void)
     hak_pressure.is_watched = true;
 }
 
-// File pages that the kernel drops before it ends anybody.
+// Inactive file pages, which the kernel reclaims before it kills a process.
 static size_t inactive_file_bytes(void)
 {
     hak_os_read_held(&hak_pressure.files.statistics, text, sizeof text);
@@ -49,7 +49,7 @@ bool hak_pressure_is_near(size_t bytes)
     return used + bytes >= near;
 }
 
-// No when it comes near the limit by that, until all was given back; and then once more for each 32nd part of the limit.
+// False if the use would come near the limit, until all was given back; then again for each further 32nd part of the limit.
 bool hak_hook_may_map_locked(size_t bytes)
 {
     if (!hak_pressure.is_watched || !hak_pressure_is_near(bytes)) {

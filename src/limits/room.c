@@ -8,23 +8,23 @@
 #include "os/refusal.h"
 #include "slab/hooks.h"
 
-// Parts of the limit, but the second.
+// Parts of the limit, except the second.
 enum {
     KEPT_PARTS = 32,
     CREDIT_PARTS = 4, // of the room: others in the group grow, too
-    BLOCK_PARTS = 8,  // more of one block is not taken for memory that will be touched
+    BLOCK_PARTS = 8,  // at most so much of one block counts, as the rest may never be touched
     LENT_PARTS = 16,  // to all shards together
 };
 // Larger than all that a process can hand out.
 #define UNLIMITED    (SIZE_MAX / 2)
 #define KEPT_MOST    HAK_MIB(64)
-#define CREDIT_LEAST HAK_KIB(256) // a look takes some 20 us
-// What a shard hands out, while nothing limits it, until it sees that the option has changed.
+#define CREDIT_LEAST HAK_KIB(256) // reading the group's use takes some 20 us
+// While nothing limits a shard, it hands out so much before it reads the option again.
 #define UNWATCHED HAK_MIB(16)
 
 enum { AUTO, OFF, REFUSE }; // option limit_group
 
-// Nothing is looked at before the heap has a superslab.
+// Nothing is read before the heap has a superslab.
 struct hak_room hak_room = {.credit_bytes = HAK_SUPER_BYTES, .at_start.limit_bytes = SIZE_MAX};
 
 static uint64_t policy(void)
@@ -34,7 +34,7 @@ static uint64_t policy(void)
                : hak_load_relaxed(&hak_options.limit_group);
 }
 
-// Of the heap, and what we keep beside it.
+// The bytes of the heap and of the pool beside it.
 static size_t ours(void)
 {
     return hak_arena_heap_bytes() + hak_load_relaxed(&hak_pool.mapped_bytes);
@@ -51,8 +51,8 @@ void hak_hook_share_locked(const struct hak_share *share) HAK_REQUIRES(&hak_aren
     }
 }
 
-// The group as it was before main, with what the heap has grown by since. That may be too much: of the heap some is not
-// resident. And too little, as nothing is known of what others in the group take.
+// The group's use before main, plus the growth of the heap since. That may be too much, as part of the heap is not
+// resident; or too little, as the growth of others in the group is not known.
 static struct hak_group_use use_by_heap_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     struct hak_group_use use = hak_room.at_start;
@@ -61,14 +61,14 @@ static struct hak_group_use use_by_heap_locked(void) HAK_REQUIRES(&hak_arena.loc
     return use;
 }
 
-// Of the limit: for what was handed out and is not touched yet, stacks, and the kernel. Our count knows nothing of what the
-// program maps itself, either.
+// The part of the limit that is kept free: for memory that was handed out but not touched yet, for stacks, and for the kernel.
+// Our count misses what the program maps itself, too.
 static size_t kept(size_t limit, bool is_counted)
 {
     return is_counted ? limit / HAK_NEAR_PARTS : hak_least(limit / KEPT_PARTS, KEPT_MOST);
 }
 
-// What would be used with `bytes` more, and what has to stay free.
+// The use with `bytes` more, plus what has to stay free.
 static size_t taken_locked(struct hak_group_use use, size_t bytes, bool is_counted)
     HAK_REQUIRES(&hak_arena.lock)
 {
@@ -77,8 +77,8 @@ static size_t taken_locked(struct hak_group_use use, size_t bytes, bool is_count
     return use.used_bytes + kept(use.limit_bytes, is_counted) + needed + hak_room.lent_bytes;
 }
 
-// By its count alone nobody is refused: who is told no gives back everything that is free, and asks again. So many looks are then
-// good for a 32nd part of the limit together; no request asks as often.
+// Our count alone refuses no request: a thread that gets a no gives back everything that is free, and asks again. So many looks
+// after that grant it a 32nd part of the limit together; no request asks as often.
 enum { LOOKS_OF_A_SWEEP = 8 };
 static HAK_TLS unsigned looks_left;
 
@@ -96,7 +96,7 @@ static size_t credit_by_count(size_t limit)
     return limit / KEPT_PARTS / LOOKS_OF_A_SWEEP;
 }
 
-// Files are read where that is asked for: a program that has put itself into a sandbox may be ended for opening one.
+// Files are read only if the option asks for that: a program that has put itself into a sandbox may be killed for opening one.
 static bool room_look_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
 {
     const uint64_t chosen = policy();
@@ -131,14 +131,14 @@ bool hak_hook_may_use_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
     if (HAK_UNLIKELY(bytes > hak_room.credit_bytes)) {
         return room_look_locked(bytes);
     }
-    // Requests that the kernel then refuses, again and again, would use up the credit of a group without limit.
+    // Else requests that the kernel refuses again and again would use up the credit of a group without a limit.
     if (hak_room.credit_bytes < UNLIMITED / 2) {
         hak_room.credit_bytes -= bytes;
     }
     return true;
 }
 
-// What a shard may have beside what it asks for. Without a limit it never asks again.
+// How much a shard may have beyond its request. Without a limit it never asks again.
 static size_t loan_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     const size_t left = hak_room.credit_bytes;

@@ -1,5 +1,5 @@
-// control.c -- the root of the metadata, made from layout.def by the compiler. There is no code here,
-// and, but for the addresses of the roots, nothing that the dynamic linker has to do.
+// control.c -- the control block, the root of the metadata, made from layout.def by the compiler. It has no code,
+// and no relocations except for the addresses of the roots.
 #include "hakmem/control.h"
 
 #include "base/options.h"
@@ -29,8 +29,8 @@
 #include "slab/slab.h"
 #include "stacks/code.h"
 
-// Every text, one behind the other: a table says by an offset where one begins, which costs no
-// relocation as its address would.
+// All texts, one behind the other. A table has the offset of a text, which needs no relocation, as its
+// address would.
 struct texts {
     char release[sizeof HAKMEM_VERSION];
 #define HAK_STRUCT(of)          char of##_struct[sizeof #of];

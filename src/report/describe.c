@@ -42,8 +42,8 @@ static void describe_small_locked(const struct hak_run *slab,
         info->is_free ? class_info->bytes : hak_seen_usable(info->start, class_info->bytes);
 }
 
-// The address may be of no live block: then its slab may end and become something else while we
-// look. What was the same before and after the look is the answer.
+// If the address is not in a live block, its slab may end and become something else meanwhile. So an
+// answer counts only if the run was the same before and after.
 bool hak_describe(const void *address, struct hak_block_info *info)
 {
     if (hak_guard_owns(address)) {

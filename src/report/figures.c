@@ -31,7 +31,7 @@ static void count_cached(struct hak_figures *figures, unsigned size_class, size_
     figures->classes[size_class].live_blocks -= blocks;
 }
 
-// Of a hardened slab: those in a stock or in quarantine.
+// The blocks of a hardened slab that are in a stock or in quarantine.
 static size_t waiting_blocks(const struct hak_run *slab)
 {
     size_t with_program = 0;
@@ -82,8 +82,8 @@ static void add_supers(struct hak_figures *figures)
     }
 }
 
-// A free block on its way to its owner. What a program freed twice may be in no slab any more; a hardened slab
-// has counted its own.
+// Count a free block on its way to its owner. A block that was freed twice may be in no slab any more; those of
+// hardened slabs are already counted.
 static void count_sent(void *figures, const void *block)
 {
     const uint32_t entry = hak_map_entry(block);
@@ -149,7 +149,7 @@ static void count_cache(struct hak_figures *figures, const struct hak_cache *cac
     figures->slow_events += hak_load_relaxed(&cache->owner.events);
 }
 
-// What is counted where it happens: no lock, and right also while it changes.
+// Add up the counters. They need no lock, and are right also while they change.
 static void count_all(struct hak_figures *figures)
 {
     struct hak_cache *cache =
@@ -172,7 +172,7 @@ static void count_all(struct hak_figures *figures)
     figures->mapping_bytes = hak_load_relaxed(&hak_arena.mapping_bytes);
     figures->totals.mapped_bytes =
         hak_load_relaxed(&hak_arena.super_bytes) + figures->mapping_bytes;
-    if (hak_load_relaxed(&hak_guard.base) != NULL) { // where sampled blocks lie
+    if (hak_load_relaxed(&hak_guard.base) != NULL) { // the slots of guarded blocks
         figures->totals.mapped_bytes += HAK_SUPER_BYTES;
         figures->peak_mapped_bytes += HAK_SUPER_BYTES;
     }
@@ -184,7 +184,7 @@ void hak_figures_read(struct hak_figures *figures, unsigned wait_ms)
 {
     *figures = (struct hak_figures){.is_walked = !hak_dying_now()};
     if (!figures->is_walked) {
-        // Who holds the locks has ended.
+        // The thread that holds the locks may have ended.
     } else if (wait_ms == 0) {
         hak_world_lock();
     } else {
@@ -215,7 +215,7 @@ size_t hak_stats_json(char *text, size_t bytes)
     return hak_figures_json(&figures, text, bytes);
 }
 
-// In memory of our own: what a program has left of its stack by then nobody knows.
+// In a mapping of its own, as the program may have little stack left by then.
 static void report(size_t (*show)(const struct hak_figures *, char *, size_t),
                    const struct hak_figures *figures,
                    const char *file)

@@ -1,10 +1,10 @@
-// figures.h -- what the heap is made of, added up.
+// figures.h -- the statistics of the heap, summed up.
 //
 // Layer     report
-// Threads   any; all locks while the slabs are walked.
+// Threads   any; takes all locks while it walks the slabs.
 //
-// The one list of figures: the C library's questions, hak_stats_json and the report at the end of a
-// program show them all, under these names.
+// The only list of figures: malloc_info, hak_stats_json and the report at the end of a program show all
+// of them, under these names.
 #pragma once
 
 #include "base/compiler.h"
@@ -18,7 +18,7 @@
     X(unit_free_bytes) X(dirty_bytes) X(metadata_bytes) \
     X(cache_count) X(superslab_count) X(mapping_count)
 
-// Of each class: what there is, what has moved since the start, and what was allocated while caches sampled.
+// For each class: what there is now, what has moved since the start, and what was allocated while caches sampled.
 #define HAK_CLASS_FIGURES(X) \
     X(slabs) X(live_blocks) X(cached_blocks) X(slab_free_blocks) \
     X(refills) X(refilled_blocks) X(spills) X(spilled_blocks) X(slabs_made) X(slabs_ended) \
@@ -39,7 +39,7 @@ struct hak_class_figures {
 
 struct hak_figures {
     struct hak_stats totals;
-    bool is_walked;            // false: locks were not to be had, and only what needs none is here
+    bool is_walked;            // false: a lock was not free in time; only what needs none is here
     size_t mapping_bytes;      // of mapped_bytes: blocks' own mappings
     size_t mapping_live_bytes; // of live_bytes: the blocks in these
 #define HAK_FIGURE(name) uint64_t name;
@@ -48,11 +48,11 @@ struct hak_figures {
     struct hak_class_figures classes[HAK_SMALL_CLASSES];
 };
 
-// Walk the heap, waiting for the locks; or, with `wait_ms` > 0, no longer than that for each.
+// Walk the heap. Waits for the locks; with `wait_ms` > 0, at most so long for each.
 HAK_INTERNAL void hak_figures_read(struct hak_figures *figures, unsigned wait_ms);
 
-// All of them as one line of JSON, or for people. As hak_stats_json; the second returns what was
-// written.
+// All figures as one line of JSON, or as a table for people. The first returns what hak_stats_json does, the
+// second the bytes written.
 HAK_INTERNAL size_t hak_figures_json(const struct hak_figures *figures, char *text, size_t bytes);
 HAK_INTERNAL size_t hak_figures_text(const struct hak_figures *figures, char *text, size_t bytes);
 

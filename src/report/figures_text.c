@@ -7,11 +7,11 @@
 #include "os/os.h"
 #include "report/figures.h"
 
-// Text that is counted also where it does not fit.
+// A text. What does not fit is counted, too.
 struct text {
     char *start;
     size_t bytes;
-    size_t length; // that it would have
+    size_t length; // with enough room
 };
 
 static void add(struct text *text, const char *format, ...)
@@ -108,7 +108,7 @@ size_t hak_figures_json(const struct hak_figures *figures, char *start, size_t b
     return text.length;
 }
 
-// To the right of a column that is as wide as `title`, or as most numbers.
+// Add a value, on the right of a column that is as wide as `title`, or as most numbers.
 static void add_column(struct text *text, const char *title, const char *value)
 {
     const size_t title_width = strlen(title) + 2;
@@ -132,7 +132,7 @@ static void add_line(struct text *text, const char *name, uint64_t value)
     add(text, "  %s\n", name);
 }
 
-// A row for each path that was taken: its times, its cycles each, and its slowest, below that many cycles.
+// A row for each path that was taken: how often, the average of its cycles, and a bound that the slowest was below.
 static void add_timings(struct text *text)
 {
     const char *title = "       times     average     slowest  cycles of\n";

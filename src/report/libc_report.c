@@ -1,5 +1,5 @@
-// libc_report.c -- the C library's questions about the heap: mallinfo, malloc_info, malloc_stats. Answered with our figures under its names, so that programs and
-// exporters that ask get the truth about the allocator that serves them.
+// libc_report.c -- mallinfo, malloc_info and malloc_stats: our figures under the C library's names, so that programs and
+// exporters get the truth about the allocator that serves them.
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -11,8 +11,8 @@
 
 #ifndef HAK_NO_OVERRIDE
 
-// What mallinfo and mallinfo2 return, as malloc.h has it: the first came long before the second, and musl has neither. Programs
-// that are built where there is one ask wherever they run.
+// The results of mallinfo and mallinfo2, as in malloc.h. The second is much newer, and musl has neither. But a program that was
+// built where they exist calls them wherever it runs.
 #    define FIELDS(type) \
         type arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost
 struct narrow {
@@ -22,8 +22,8 @@ struct wide {
     FIELDS(size_t);
 };
 
-// What has no mapping of its own is what it calls the arena: in use, or free. Free blocks that lie ready in caches are what it
-// calls fast; of the rest it counts each block, and what a superslab has free beside blocks as one.
+// The C library's "arena" is all memory without a mapping of its own, in use or free. Its "fast" blocks are those in caches. Of the
+// other free memory each block counts, and the free units of a superslab count as one.
 static struct wide wide_of(const struct hak_figures *figures)
 {
     const struct hak_stats *totals = &figures->totals;
@@ -120,8 +120,8 @@ static void print_element(FILE *stream, const char *name, const char *type, size
     fprintf(stream, "<%s type=\"%s\" size=\"%zu\"/>\n", name, type, bytes);
 }
 
-// What the C library's document has for its heap and once more for all of them: we have one. The figures are those of mallinfo2;
-// the most is known with mappings only.
+// The elements that the C library's document has for each heap and once more for all of them; we have one heap. The figures are
+// mallinfo2's; the maximum is known only with mappings included.
 static void print_totals(const struct hak_figures *figures, bool is_all, FILE *stream)
 {
     const struct wide wide = wide_of(figures);
@@ -136,7 +136,7 @@ static void print_totals(const struct hak_figures *figures, bool is_all, FILE *s
     print_element(stream, "aspace", "mprotect", wide.arena);
 }
 
-// The C library's document, which programs and exporters read, with our elements beside its own.
+// Print the C library's document, which programs and exporters read, with our elements beside its own.
 static int print_xml(int options, FILE *stream)
 {
     struct hak_figures figures;

@@ -1,7 +1,7 @@
 // visit.c -- every live block of a heap or of the process.
 //
-// A block lives when it was handed out, is not in its slab, and waits nowhere outside. What waits is
-// noted in a table first, so that the walk over the slabs is one look per block.
+// A block is live if it was handed out, is not in its slab, and does not wait, free, anywhere else. The
+// waiting blocks are put into a table first, so that the walk over the slabs is one look-up per block.
 
 #include "base/bits.h"
 #include "cache/cache.h"
@@ -15,11 +15,11 @@
 #include "secure/harden.h"
 #include "slab/arena.h"
 
-// Addresses by open addressing; at most half full, but for what is freed meanwhile.
+// A hash table with open addressing; at most half full, except for blocks that are freed meanwhile.
 struct table {
     uintptr_t *places; // 0: empty
     size_t mask;
-    size_t room; // for more
+    size_t room; // for so many more
 };
 
 struct visit {
@@ -70,7 +70,7 @@ static size_t table_bytes(const struct table *table)
     return hak_align_up((table->mask + 1) * sizeof *table->places, hak_os_page_bytes());
 }
 
-// Note what waits. False without memory for that.
+// Fill the table with all waiting blocks. False without memory for it.
 static bool table_fill(struct table *table)
 {
     size_t waiting = 0;
@@ -85,7 +85,7 @@ static bool table_fill(struct table *table)
     return true;
 }
 
-// The blocks of a slab that one word of its bitmap is about. False when the program has seen enough.
+// Visit the live blocks of one word of the slab's bitmap. False when the visitor wants no more.
 static bool visit_word(const struct visit *visit, const struct hak_run *slab, unsigned word)
 {
     const size_t bytes = hak_classes[slab->size_class].bytes;
@@ -137,7 +137,7 @@ static bool visit_all_locked(const struct visit *visit) HAK_REQUIRES(&hak_arena.
             }
         }
     }
-    // A heap's are never guarded.
+    // A heap's blocks are never guarded.
     return visit->heap != NULL || hak_guard_visit(visit->visit, visit->argument);
 }
 

@@ -39,7 +39,7 @@ void hak_waiting_in_parcels(struct hak_cache *cache, hak_waiting_sight *see, voi
     }
 }
 
-// From the bottom up: what the thread takes meanwhile is seen, what it puts on top may be.
+// From the bottom up: a block that the thread takes meanwhile is seen, one that it puts on top may be.
 static void see_magazine(struct hak_cache *cache,
                          unsigned size_class,
                          hak_waiting_sight *see,

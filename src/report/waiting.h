@@ -1,8 +1,8 @@
 // waiting.h -- free blocks that are out of their slabs: in magazines, in parcels, loose.
 //
 // Layer     report
-// Threads   with every lock held (hak_world_lock). Threads that run go on taking blocks out of their
-//           magazines and putting some in meanwhile.
+// Threads   with all locks held (hak_world_lock). Meanwhile running threads still take blocks out of
+//           their magazines and put some in.
 // Fails     never.
 #pragma once
 
@@ -11,12 +11,12 @@
 
 struct hak_cache;
 
-// What is told of each block.
+// Called with each block.
 typedef void hak_waiting_sight(void *context, const void *block);
 
-// Those on their way between threads, that lie with this cache.
+// The blocks on their way between threads that are in this cache.
 HAK_INTERNAL void hak_waiting_in_parcels(struct hak_cache *cache,
                                          hak_waiting_sight *see,
                                          void *context);
-// All, of all caches.
+// All waiting blocks of all caches.
 HAK_INTERNAL void hak_waiting_everywhere(hak_waiting_sight *see, void *context);

@@ -22,7 +22,7 @@ static bool is_the_program(const struct dl_phdr_info *info)
 static int visit_one(struct dl_phdr_info *info, size_t bytes, void *data)
 {
     const struct visitor *visitor = data;
-    // It goes by the name that it was started with.
+    // The program has the name that it was started with.
     const bool is_program = is_the_program(info);
     const char *path = is_program ? "/proc/self/exe" : info->dlpi_name;
     const char *started = (const char *)getauxval(AT_EXECFN);
@@ -40,7 +40,7 @@ void hak_modules_visit(void (*visit)(const struct hak_module *, void *), void *d
     dl_iterate_phdr(visit_one, &visitor);
 }
 
-// A file in memory. Nothing in it is believed before it was compared with its length.
+// A file in memory. Each offset in it is compared with its length before it is used.
 struct image {
     const char *bytes;
     size_t length;
@@ -52,7 +52,7 @@ static const void *image_at(const struct image *image, uint64_t offset, uint64_t
                                                                        : NULL;
 }
 
-// A table of records that lie as processors want them.
+// A table of records; NULL unless it is aligned for them.
 static const void *table_at(const struct image *image, uint64_t offset, uint64_t length)
 {
     return offset % _Alignof(ElfW(Sym)) == 0 ? image_at(image, offset, length) : NULL;
@@ -93,7 +93,7 @@ static void visit_table(const struct image *image,
     }
 }
 
-// All symbols if the file still has them, else those that the dynamic linker needs.
+// Visit all symbols if the file still has them, else those that the dynamic linker needs.
 static void visit_symbols(const struct image *image, const struct wanted *wanted)
 {
     const ElfW(Ehdr) *head = image_at(image, 0, sizeof *head);

@@ -1,8 +1,8 @@
-// modules.h -- the program and its libraries: where they lie, and where their functions do.
+// modules.h -- the program and its libraries: their addresses, and those of their functions.
 //
 // Layer     rules
-// Threads   any. It asks the dynamic linker, and reads files: not from inside an allocation.
-// Fails     what cannot be read has no functions.
+// Threads   any, but not from inside an allocation: it calls the dynamic linker, and reads files.
+// Fails     a file that cannot be read has no functions.
 #pragma once
 
 #include "base/compiler.h"

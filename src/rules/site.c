@@ -81,8 +81,8 @@ static void move_slabs_locked(struct hak_list *from, struct hak_cache *rest, uns
     }
 }
 
-// Move the magazine's blocks and the slabs of a class over to the companion. Two caches' locks, against the
-// order of ranks: the second by hak_lock_try. When it is not to be had, at the next refill.
+// Move the magazine's blocks and the slabs of a class to the companion. Two caches' locks would break the
+// order of the ranks, so the second is only tried; if it is not free, the next refill tries again.
 static void class_leave(struct hak_cache *cache, struct hak_cache *rest, unsigned size_class)
 {
     hak_lock_take(&cache->owner.lock);

@@ -1,20 +1,20 @@
-// site.h -- rules that give the allocations of one call site a way of their own.
+// site.h -- rules for the allocations of single call sites.
 //
 // Layer     rules
-// Owns      the rules, and what is known of the return addresses that were seen.
+// Owns      the rules, and a cache of the return addresses that were seen.
 // Threads   any. Adding a rule takes the registry's lock; looking one up takes none.
-// Fails     a rule beyond HAK_SITE_RULES_MAX is refused; without memory a block goes the common way.
+// Fails     a rule beyond HAK_SITE_RULES_MAX is refused; without memory a block is served as without a rule.
 //
-// A site is the return address of malloc, which only slow paths look at. So that a ruled site goes slow,
-// what it would hit is made to look empty, and only that: once a site with a rule for small blocks has been
-// seen with a size class, each thread's magazine of that class, at its next refill, moves to another cache
-// of that thread's, a companion, and stays empty and full here. Large blocks likewise: with a rule for them,
-// BigCache is the companion's. Nothing changes for other classes and for programs without rules.
+// A site is the return address of malloc, which only slow paths look at. So a site with a rule must take the
+// slow path: what it would hit is made to look empty, and nothing else. Once a site with a rule for small
+// blocks has asked for a size class, each thread moves its magazine of that class, at its next refill, to
+// another cache of that thread, a companion. Here the magazine stays empty and full at once. With a rule for
+// large blocks, BigCache moves to the companion. Other classes, and programs without rules, see no change.
 //
-// A thread has a companion for each role: for the sites without a rule (which may share slabs with
-// everybody's), for short-lived and for long-lived blocks (which share slabs with nothing else: that is what
-// lets a peak's memory go when the peak is over). They are the thread's own as its cache is: their magazines
-// are filled and emptied by it without a lock. docs/decisions/0020 has the numbers.
+// A thread has a companion for each role: for sites without a rule (which may share slabs with all others),
+// for short-lived and for long-lived blocks (which share slabs with nothing else, so that the memory of a
+// peak can be purged after the peak). They belong to the thread as its cache does: it uses their magazines
+// without a lock. docs/decisions/0020 has the numbers.
 #pragma once
 
 #include "cache/fast_path.h"
@@ -23,7 +23,7 @@
 #define HAK_SITE_ALIGN_MAX HAK_SMALL_MAX
 enum { HAK_SITE_RULES_MAX = 256 };
 
-// Functions that are called where [start, end) is returned to go these ways.
+// Calls of malloc that return to [start, end) go these ways.
 struct hak_site_rule {
     uintptr_t start;
     uintptr_t end;
@@ -31,7 +31,7 @@ struct hak_site_rule {
 };
 
 struct hak_sites {
-    _Atomic(uint32_t) count; // written with the registry's lock; those below are constant
+    _Atomic(uint32_t) count; // written with the registry's lock; the rules below it are constant
     struct hak_site_rule rules[HAK_SITE_RULES_MAX];
     _Atomic(bool) any_large;                   // is a rule about large blocks?
     _Atomic(bool) is_ruled[HAK_SMALL_CLASSES]; // did a ruled site ask for the class?
@@ -46,9 +46,9 @@ HAK_INLINE bool hak_site_has_rules(void)
     return hak_load_relaxed(&hak_sites.count) != 0;
 }
 
-// What was found for a return address: the address, the number of rules that there were, and the ways, in one word, so that
-// it is read and written whole. Two addresses in one place take turns; which of them it is the address tells without the bits
-// that the place does. Of the number, less one, and the ways nothing is lost, and nothing of 56 bits of an address.
+// A cache of return addresses. An entry has the address, the number of rules at that time, and the ways, in one word, so that it
+// is read and written as a whole. Two addresses with the same place replace each other. The entry leaves out the bits of the
+// address that its place tells, and so holds 56 bits of it, the number (less one) and the ways in full.
 enum { HAK_SITES_KNOWN_LOG2 = 10, HAK_SITES_KNOWN = 1 << HAK_SITES_KNOWN_LOG2 };
 enum { HAK_WAYS_BITS = 10, HAK_SITES_COUNT_BITS = 8 };
 _Static_assert(HAK_SITE_RULES_MAX == 1 << HAK_SITES_COUNT_BITS, "as many numbers, from 1 on");
@@ -85,8 +85,8 @@ HAK_INLINE enum hak_owner_role hak_site_role(unsigned ways)
                                          : HAK_ROLE_REST;
 }
 
-// A block of a class that companions serve, from the magazine that the site's is; NULL when it is empty or
-// more has to be done.
+// Take a block of a class that companions serve, from the magazine of the site's companion. NULL if it is empty
+// or the rule asks for more.
 HAK_INLINE void *hak_site_pop(struct hak_cache *cache, size_t size_class, const void *site)
 {
     const unsigned ways = hak_site_ways(site);
@@ -95,8 +95,8 @@ HAK_INLINE void *hak_site_pop(struct hak_cache *cache, size_t size_class, const 
     return companion != NULL && is_plain ? hak_cache_pop(companion, size_class) : NULL;
 }
 
-// How many blocks a refill takes, instead of `most`: any number up to that where sites are still sought. They are
-// seen at refills, and no rhythm of the program's may hide one.
+// How many blocks a refill takes: `most`, or a varying number up to that while there are rules. A site is seen only
+// at refills, and no rhythm of the program may hide one.
 HAK_INLINE uint32_t hak_site_refill(const struct hak_cache *cache,
                                     unsigned size_class,
                                     uint32_t most)
@@ -107,12 +107,12 @@ HAK_INLINE uint32_t hak_site_refill(const struct hak_cache *cache,
                                : most;
 }
 
-// For a small block: the cache of the calling thread, whose own is `cache`, to take it from. May change
-// the class, to one that is aligned. No lock held.
+// The cache from which the calling thread, whose own is `cache`, takes a small block. May change the class
+// to one that is aligned. No lock held.
 HAK_INTERNAL struct hak_cache *hak_site_cache(struct hak_cache *cache,
                                               size_t *size_class,
                                               unsigned ways);
-// The cache whose BigCache is the thread's. No lock held.
+// The cache whose BigCache the thread uses. No lock held.
 HAK_INTERNAL struct hak_cache *hak_site_keeper(struct hak_cache *cache);
 
 // The calling thread's cache with that tag: its own or a companion; NULL when it is another's.

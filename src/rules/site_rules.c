@@ -15,7 +15,7 @@
 
 enum { LINE_BYTES = 512 };
 
-// A rule as it is written.
+// A rule as it is written in the text.
 struct rule {
     const char *where; // a function, or a module where `is_offset`
     bool is_offset;    // where in that module: [start, end)
@@ -27,7 +27,7 @@ struct rule {
 
 static const char spaces[] = " \t\r";
 
-// Cut the spaces around a text off.
+// Cut off the spaces around a text.
 static char *trimmed(char *text)
 {
     text += strspn(text, spaces);
@@ -132,7 +132,7 @@ static void add_in_module(const struct hak_module *module, void *data)
     }
 }
 
-// Both are written over. NULL, or what is wrong with them.
+// Add a rule. Overwrites both texts. Returns NULL, or what is wrong with them.
 static const char *take_rule(char *where, char *ways)
 {
     struct rule rule = {.where = NULL};

@@ -2,7 +2,7 @@
 //
 // Layer     rules
 // Threads   any; not from inside an allocation (modules.h).
-// Fails     a rule that cannot be read prints a line, and the others stand.
+// Fails     a rule with a mistake prints a line; the others count.
 //
 // A line is `where -> way, way…`; a # begins a comment. docs/site-rules.md has the words.
 #pragma once

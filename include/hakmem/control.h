@@ -1,14 +1,14 @@
-// control.h -- the root of hakmem's metadata, for whoever looks in from outside.
+// control.h -- the root of hakmem's metadata, for tools that read a process or a core dump from outside.
 //
 // The symbol `hak_control` begins with a struct hak_control. Tables follow that name everything a
 // reader needs: structs with the offset, width, unit and meaning of each field, constants, and the
 // addresses of the variables to start from. A reader finds all of it by name, so it may be older or
-// newer than the library: what it does not know it passes over, and what it needs and does not
-// find it can name. Nothing in the process has to run for that, and nothing is written.
+// newer than the library: it skips what it does not know, and it can name what it needs and does not
+// find. No code of the process runs for that, and nothing is written.
 //
-// The whole lies in the data segment, and so in core dumps, also where the library's file is gone.
-// It need not be found by its symbol: `magic` stands at a multiple of 16 bytes in the data of some
-// file that is mapped, and `self` tells it from a copy.
+// All of it lies in the data segment, and so in core dumps, even if the library's file is gone. A
+// reader can find it without the symbol: `magic` stands at a multiple of 16 bytes in the data of a
+// mapped file, and `self` tells it from a copy.
 #ifndef HAKMEM_CONTROL_H
 #define HAKMEM_CONTROL_H
 
@@ -21,10 +21,10 @@ extern "C" {
 #endif
 
 #define HAK_CONTROL_MAGIC "hakmem\0"
-// Of the layout in this file. Another one means that none of the tables can be read.
+// The version of the layout in this file. If it is another one, none of the tables can be read.
 #define HAK_CONTROL_VERSION 2
 
-// Where a table lies. Records may become longer at their end: `record_bytes` says how long they are.
+// Where a table lies. Later releases may add to the end of its records: `record_bytes` is their length.
 struct hak_control_table {
     uint32_t offset; // from the start of struct hak_control
     uint32_t count;
@@ -44,7 +44,7 @@ struct hak_control {
     uint32_t release;                   // text: as hak_version()
 };
 
-// Each text below is an offset in the table of texts; it ends with a 0.
+// Each text below is given by its offset in the table of texts, and ends with a 0.
 
 struct hak_control_struct {
     uint32_t name;

@@ -166,10 +166,10 @@ HAKMEM_API bool hak_option_set(const char *name, uint64_t value);
 // The texts are constants.
 struct hak_option_info {
     const char *name;
-    const char *kind; // "switch", "number", "choice", "file"
+    const char *kind; // "switch", "number", "choice", "file", "text"
     const char *unit; // of a number; the words of a choice, separated by |
     const char *help; // a sentence or two
-    // Of its value: "default", "mode", "machine", "learner", "config file", "HAKMEM_OPTIONS", "environment",
+    // Who set the value: "default", "mode", "machine", "learner", "config file", "HAKMEM_OPTIONS", "environment",
     // "program".
     const char *source;
     const char *file; // the file's name, of kind "file"; "" otherwise

@@ -1,12 +1,12 @@
-// hakmem.hpp -- heaps and allocators of hakmem's for C++: C++17 and later, nothing to link but hakmem.
+// hakmem.hpp -- hakmem's heaps and allocators for C++17 and later. There is nothing to link but hakmem.
 //
 //   hak::heap heap;                                    // ends with its scope, with all that is in it
 //   hak::heap_resource resource(heap);                 // for std::pmr's containers
 //   std::pmr::vector<int> numbers(&resource);
 //   std::vector<int, hak::allocator<int>> more(heap);  // for all others
 //
-// A heap must outlive what was allocated from it. Without memory the new-handler is called, and where there is
-// none, std::bad_alloc is thrown; a program without exceptions ends.
+// A heap must outlive the objects that were allocated from it. Without memory the new-handler is called; if there
+// is none, std::bad_alloc is thrown; a program without exceptions ends.
 #ifndef HAKMEM_HAKMEM_HPP
 #define HAKMEM_HAKMEM_HPP
 
@@ -40,7 +40,7 @@ template <class Exception> [[noreturn]] inline void raise()
 #endif
 }
 
-// What `attempt` returns: it is called again after each call of the new-handler, as long as that is NULL.
+// Call `attempt` until it does not return NULL, and return its result. After each NULL, call the new-handler.
 template <class Function> auto insist(Function attempt)
 {
     for (;;) {
@@ -80,8 +80,8 @@ inline void deallocate(void *block, std::size_t bytes, std::size_t alignment) no
 
 } // namespace detail
 
-// A heap that ends with its scope: see hak_heap_create(3). Where it is moved to, its blocks stay, and those who
-// allocate from it need not know.
+// A heap that ends with its scope: see hak_heap_create(3). When it is moved, its blocks stay where they are, and
+// allocators of the heap stay valid.
 class heap
 {
   public:
@@ -103,7 +103,7 @@ class heap
         hak_heap_destroy(heap_);
     }
 
-    // For hakmem.h's functions. NULL after a move, when only the destructor and an assignment may follow.
+    // For hakmem.h's functions. NULL after the heap was moved: then it may only be destroyed or assigned to.
     [[nodiscard]] hak_heap *get() const noexcept
     {
         return heap_;
@@ -113,7 +113,7 @@ class heap
     {
         return detail::allocate(heap_, bytes, alignment);
     }
-    // `bytes` and `alignment` as they were asked for. free() and hak_free() do the same without them.
+    // `bytes` and `alignment` must be those asked for. free() and hak_free() do the same without them.
     void deallocate(void *block,
                     std::size_t bytes,
                     std::size_t alignment = alignof(std::max_align_t)) noexcept
@@ -125,7 +125,7 @@ class heap
     hak_heap *heap_;
 };
 
-// Allocates from a heap, for std::pmr's containers. Equal to another one of the same heap.
+// Allocates from a heap, for std::pmr's containers. It equals another resource of the same heap.
 class heap_resource : public std::pmr::memory_resource
 {
   public:
@@ -159,7 +159,7 @@ class heap_resource : public std::pmr::memory_resource
     hak_heap *heap_;
 };
 
-// What allocate_at_least returns: the standard library's own type, where it has one.
+// What allocate_at_least returns: the standard library's own type if it has one.
 #if defined(__cpp_lib_allocate_at_least) && __cpp_lib_allocate_at_least >= 202302L
 template <class Pointer> using allocation_result = std::allocation_result<Pointer, std::size_t>;
 #else
@@ -169,8 +169,8 @@ template <class Pointer> struct allocation_result {
 };
 #endif
 
-// Allocates from a heap, or as malloc does: for the standard's containers. As with std::pmr, a container keeps its
-// heap for its life: what is assigned to it is moved or copied there, and copies of it are malloc's.
+// Allocates from a heap, or as malloc does, for the standard's containers. As with std::pmr, a container keeps its
+// heap for its life: elements that are assigned to it are moved or copied there, and copies of it use malloc.
 template <class T> class allocator
 {
   public:
@@ -193,12 +193,12 @@ template <class T> class allocator
         return static_cast<T *>(detail::allocate(heap_, bytes_of(count), alignof(T)));
     }
 
-    // Also what is left of the block behind `count` objects. It is freed with any number in between.
+    // The result counts all objects that fit the block, at least `count`. Any number in between may free it.
     [[nodiscard]] allocation_result<T *> allocate_at_least(size_type count)
     {
         void *block = detail::allocate(heap_, bytes_of(count), alignof(T));
         const size_type there = hak_usable_size(block) / sizeof(T);
-        __asm__("" : "+r"(block)); // else the compiler takes what was asked for for its size
+        __asm__("" : "+r"(block)); // else the compiler takes the size asked for as the block's
         return {static_cast<T *>(block), there};
     }
 
@@ -211,7 +211,7 @@ template <class T> class allocator
     {
         return allocator();
     }
-    // NULL: malloc's.
+    // NULL: it uses malloc.
     [[nodiscard]] hak_heap *get() const noexcept
     {
         return heap_;

@@ -1,8 +1,8 @@
 // interpose.c -- malloc and its family: record the call, and let the program's own allocator do it.
 //
-// An allocation is recorded when it has returned, a free before it begins: so the time of a block's
-// free is never before its malloc's, and never after that of the next malloc that returns the same
-// address, whichever threads they are in.
+// An allocation is recorded when it has returned, a free before it begins. So the time of a block's
+// free is never before that of its malloc, and never after that of the next malloc that returns the
+// same address, in whichever threads they are.
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "next.h"
 #include "recorder.h"
 
-// ISO C's names are declared there without these attributes; and free_sized is not everywhere.
+// The C library's headers declare these without our attributes, and not all of them have free_sized.
 HAK_EXPORT void cfree(void *block);
 HAK_EXPORT void free_sized(void *block, size_t bytes);
 HAK_EXPORT void free_aligned_sized(void *block, size_t alignment, size_t bytes);
@@ -46,7 +46,7 @@ HAK_EXPORT void *calloc(size_t count, size_t bytes)
     size_t all;
     const bool fits = !__builtin_mul_overflow(count, bytes, &all);
     if (HAK_UNLIKELY(!hak_recorder_enter())) {
-        // Early blocks are zero: none is used twice.
+        // Early blocks are zeros, as none is used twice.
         return hak_next.calloc != NULL ? hak_next.calloc(count, bytes) : hak_early_alloc(all);
     }
     void *block = hak_next.calloc(count, bytes);
@@ -172,7 +172,7 @@ HAK_EXPORT void *pvalloc(size_t bytes)
     return block;
 }
 
-// No event; but the program's allocator knows nothing of early blocks.
+// This records nothing. It is here because the program's allocator knows nothing of early blocks.
 HAK_EXPORT size_t malloc_usable_size(void *block)
 {
     if (block == NULL) {
@@ -189,7 +189,7 @@ HAK_EXPORT size_t malloc_usable_size(void *block)
     return bytes;
 }
 
-// Other ways to say free. The program's allocator may lack them; free() it has.
+// Other names of free. The program's allocator may lack them, but it has free().
 
 HAK_EXPORT void cfree(void *block)
 {

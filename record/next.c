@@ -16,7 +16,7 @@ static _Atomic(size_t) early_used;
 
 void *hak_early_alloc(size_t bytes)
 {
-    const size_t whole = (bytes + 31) & ~(size_t)15; // the size is kept in the 16 bytes before
+    const size_t whole = (bytes + 31) & ~(size_t)15; // with 16 bytes before the block for its size
     const size_t at = hak_add_relaxed(&early_used, whole);
     if (whole < bytes || at + whole > EARLY_BYTES) {
         return NULL;
@@ -34,7 +34,7 @@ void *hak_next_symbol(const char *name)
 {
     void *symbol = dlsym(RTLD_NEXT, name);
     if (symbol == NULL) {
-        // A library opened with RTLD_LOCAL finds our name first, but we do not find its.
+        // A library that was opened with RTLD_LOCAL finds our symbol first, but we do not find its.
         void *runtime = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
         symbol = runtime != NULL ? dlsym(runtime, name) : NULL;
     }

@@ -1,11 +1,11 @@
 // operators.c -- C++'s new and delete, without C++.
 //
-// The C++ runtime's operators call malloc, which is recorded there and then. Many allocators define
-// operators of their own that do not; so these stand in front of both, and the call is recorded
-// once. An operator may throw bad_alloc through the frames here: they are compiled with
-// -fexceptions, and leaving is a cleanup. By then it is over for the recorder: what malloc refuses the
-// runtime's operator is recorded there (hak_record_refused). An allocator's own operator does not call
-// malloc: what it refuses is recorded when it is left, and the exception, which is a block, too, with it.
+// The C++ runtime's operators call malloc, which could record the call. Many allocators define
+// operators of their own that do not call malloc. So the operators here stand in front of both, and a
+// call is recorded once. An operator may throw bad_alloc through the frames here: they are compiled with
+// -fexceptions, and leave by a cleanup. If malloc refuses the runtime's operator, that is recorded in
+// malloc (hak_record_refused), before the throw. An allocator's own operator does not call malloc: its
+// refusal is recorded when it is left, and with it the exception, which is a block, too.
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -49,7 +49,7 @@ void hak_record_refused(enum event_kind kind, size_t bytes, unsigned alignment_l
     }
 }
 
-// By an exception, unless the call is recorded.
+// Record a refusal if the call is not recorded yet: then an exception has ended it.
 static void leave_new(const bool *has_entered)
 {
     if (!is_in_new(*has_entered)) {
@@ -66,7 +66,7 @@ static void leave_new(const bool *has_entered)
     hak_recorder_leave();
 }
 
-// Look the runtime's function up the first time; NULL when the program has no C++ runtime.
+// Look up the runtime's function, once. NULL when the program has no C++ runtime.
 static void *find_once(_Atomic(uintptr_t) *found, const char *name)
 {
     uintptr_t address = hak_load_relaxed(found);
@@ -110,7 +110,7 @@ static void *alloc_without_runtime(size_t bytes, size_t alignment)
         return block;                                                                             \
     }
 
-// delete of NULL does nothing and is no event, as free of NULL.
+// delete of NULL does nothing and is not recorded, like free of NULL.
 #define OPERATOR_DELETE(name, parameters, arguments)  \
     HAK_EXPORT void name parameters;                  \
     HAK_EXPORT void name parameters                   \

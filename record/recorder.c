@@ -24,7 +24,7 @@ struct process *hak_process;
 
 static struct channel *channel; // NULL: nothing is recorded
 static pthread_key_t ending;
-static uint32_t own_number; // as hak_process->number; in a forked child, until known, its parent's
+static uint32_t own_number; // hak_process->number; in a forked child the parent's until it has one
 static char channel_path[64];
 static bool with_stacks;
 static bool with_clock;
@@ -50,7 +50,7 @@ static uint64_t *words_of(const struct ring *ring)
     return first + (uint64_t)(ring - rings()) * RING_WORDS;
 }
 
-// NULL: the recorder has none.
+// Give a ring to the recorder; NULL: it has none any more.
 static void use_ring(struct recorder *recorder, struct ring *ring)
 {
     recorder->ring = ring;
@@ -61,7 +61,7 @@ static void use_ring(struct recorder *recorder, struct ring *ring)
     recorder->room_until = recorder->short_until = recorder->head;
 }
 
-// The channel lies between processes: no private futexes.
+// Processes share the channel, so the futexes are not private.
 static void sleep_while(_Atomic(uint32_t) *word, uint32_t value, long milliseconds)
 {
     const struct timespec time = {.tv_sec = milliseconds / 1000,
@@ -133,7 +133,7 @@ static struct channel *open_channel(const char *path)
     return NULL;
 }
 
-// A forked child finds it zeroed.
+// Map the struct of this process. A forked child finds it zeroed.
 static struct process *map_process(void)
 {
     const size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -147,7 +147,7 @@ static struct process *map_process(void)
 static void end_thread(void *self_pointer)
 {
     struct recorder *self = self_pointer;
-    // Other destructors free too: be called again until the last round.
+    // Other destructors free blocks, too, so this one asks to be called again until the last round.
     if (++self->endings < PTHREAD_DESTRUCTOR_ITERATIONS) {
         pthread_setspecific(ending, self);
         return;
@@ -155,7 +155,7 @@ static void end_thread(void *self_pointer)
     if (self->ring != NULL && self->process == hak_load_relaxed(&hak_process->number)) {
         hak_store_release(&self->ring->state, RING_CLOSED); // pairs with: the collector's take
     }
-    use_ring(self, NULL); // what the thread still does goes into the shared ring
+    use_ring(self, NULL); // later events of the thread go into the shared ring
 }
 
 static void start(void)
@@ -173,8 +173,8 @@ static void start(void)
     with_stacks = channel->stack_frames != 0 && hak_stacks_start(channel->stack_frames);
 }
 
-// Between its first call, which may come before any constructor, and main, a program has one thread
-// as a rule; another one waits here.
+// Start at the first call, which may come before any constructor. A program usually has one thread
+// then; any other one waits here.
 static void start_once(void)
 {
     enum { NOT_YET, STARTING, STARTED };
@@ -217,7 +217,7 @@ static void fill_in(struct process_entry *entry, uint64_t time)
     entry->number = 1 + hak_add_relaxed(&channel->next_process, 1);
 }
 
-// The process's entry. Without a free one it is not recorded; its number says so.
+// Fill in an entry for the process. Without a free one it is not recorded; its number says so.
 static void introduce_process_locked(void)
 {
     for (unsigned i = 0; i < CHANNEL_PROCESSES; i++) {
@@ -231,7 +231,7 @@ static void introduce_process_locked(void)
         hak_store_release(&entry->state, PROCESS_LIVE); // pairs with: the collector's look
         wake_collector();
         if (with_stacks) {
-            // The collector has to open the files of this process before it can have ended.
+            // The collector has to open the files of this process before the process may end.
             sleep_while(&entry->state, PROCESS_LIVE, 1000);
             hak_stacks_reset();
         }
@@ -245,7 +245,7 @@ static void introduce_process_locked(void)
     hak_store_release(&hak_process->number, own_number); // pairs with: introduce
 }
 
-// For a thread, or for several: 0.
+// Take a ring for a thread; 0: one that several threads share.
 static struct ring *take_ring(uint32_t thread)
 {
     const unsigned end = thread != 0 ? CHANNEL_RINGS - CHANNEL_SHARED_RINGS : CHANNEL_RINGS;
@@ -263,7 +263,7 @@ static struct ring *take_ring(uint32_t thread)
     return NULL;
 }
 
-// Make this thread, and its process, known. A forked child's thread carries what its parent's knew.
+// Introduce this thread, and its process. In a forked child the thread still has its parent's state.
 static void introduce(struct recorder *self)
 {
     if (atomic_load_explicit(&hak_process->number, memory_order_acquire) == 0) {
@@ -276,7 +276,7 @@ static void introduce(struct recorder *self)
     self->process = hak_load_relaxed(&hak_process->number);
     self->thread = 1 + hak_add_relaxed(&hak_process->threads, 1);
     if (self->thread > 1) {
-        // Before this thread's first event has its time: whoever looks later asks for one too.
+        // Set before this thread's first event gets its time: a thread that reads it later takes times, too.
         hak_or_relaxed(&hak_process->standing, STANDING_THREADS);
     }
     self->endings = 0;
@@ -290,8 +290,8 @@ static void introduce(struct recorder *self)
 
 // ---- writing ----
 
-// The files of a process that has ended are gone before its number is. Without /proc, as in a
-// changed root, the number has to do.
+// Is the collector alive? When a process ends, its files go before its number does. Without /proc, as
+// in a changed root, the number has to do.
 static bool collector_lives(void)
 {
     if (kill(channel->collector, 0) != 0 && errno == ESRCH) {
@@ -324,10 +324,10 @@ static bool wait_for_room(const struct recorder *recorder, unsigned count)
     }
 }
 
-// Look again when another quarter of it is full: the collector may sleep.
+// Check the ring again when another quarter of it is full, as the collector may sleep.
 #define QUARTER (RING_WORDS / 4)
 
-// There has to be room.
+// The ring must have room.
 static void write_event(struct recorder *recorder, struct long_event event)
 {
     recorder->words[recorder->head % RING_WORDS] = event.first;
@@ -354,7 +354,7 @@ static void write_events(struct recorder *recorder, const struct long_event *eve
     const uint64_t next_quarter = (recorder->head / QUARTER + 1) * QUARTER;
     recorder->room_until = next_quarter < full ? next_quarter : full;
     if (with_stacks) {
-        recorder->room_until = 0; // each event comes this way
+        recorder->room_until = 0; // each event takes this path
     }
     if (recorder->head % QUARTER < words) {
         wake_collector();
@@ -372,7 +372,7 @@ static bool has_shared_ring_locked(void)
 
 static void write_shared(struct recorder *self, struct long_event *events, unsigned count)
 {
-    // The first event of each group was left for the thread's name.
+    // The first event of each group is left free for the thread's number.
     events[0] = (struct long_event){.first = first_word(EVENT_THREAD, self->thread, 0)};
     lock_process();
     if (has_shared_ring_locked()) {
@@ -398,7 +398,7 @@ static void write_code(struct recorder *recorder, uint32_t number)
     }
 }
 
-// The files that a stack is of and that the collector does not know yet.
+// Write the files of a stack that the collector does not know yet.
 static void write_codes(struct recorder *self, const uintptr_t *frames, unsigned frame_count)
 {
     for (unsigned i = 0; i < frame_count; i++) {
@@ -415,7 +415,7 @@ static void write_codes(struct recorder *self, const uintptr_t *frames, unsigned
     }
 }
 
-// The events that precede one with a stack.
+// Fill in the events that precede an event with a stack. Returns how many there are.
 static unsigned add_stack(struct recorder *self, struct long_event *events)
 {
     uintptr_t frames[HAK_STACK_FRAMES_MAX];
@@ -435,7 +435,7 @@ static unsigned add_stack(struct recorder *self, struct long_event *events)
     return count;
 }
 
-// Events that come fast, in a process of one thread, need not have a time each.
+// In a process with one thread, events that come fast need not have a time each.
 static void note_time(struct recorder *self, uint64_t time)
 {
     const bool is_fast = time - self->time < channel->burst_ticks;
@@ -447,7 +447,7 @@ static void note_time(struct recorder *self, uint64_t time)
     }
 }
 
-// Whatever is more than one event into a thread's own ring with room.
+// Record a call that needs more than to write one event into the thread's own ring, with room in it.
 static void record_slow(enum event_kind kind,
                         const void *block,
                         size_t bytes,

@@ -11,9 +11,9 @@
 
 #define STACKS_LOG2 16
 #define SLOTS       (UINT64_C(2) << STACKS_LOG2)
-#define OWN_FRAMES  6 // at most: what lies between the program's call and backtrace()
+#define OWN_FRAMES  6 // at most so many lie between the program's call and backtrace()
 
-// Open addressing by the stack's hash; a slot is written once. The number is the slot's.
+// A hash table of stacks with open addressing; a slot is written once. A stack's number is its slot's.
 static _Atomic(uint64_t) *slots;
 static _Atomic(uint32_t) stack_count;
 static unsigned frames_wanted;

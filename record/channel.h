@@ -3,8 +3,8 @@
 // Owns      nothing: the collector (cli/trace/src/collector.rs) makes it, programs map it.
 // Threads   a ring has one writer, its thread, and one reader, the collector.
 //
-// It outlives the programs: what a thread has published is in it when the program is killed by
-// anything, and the collector writes it to the trace. cli/trace/src/channel.rs has the same layout;
+// It outlives the programs: the events that a thread has published stay in it however the program is
+// killed, and the collector writes them to the trace. cli/trace/src/channel.rs has the same layout;
 // both come from one build, and `version` says so.
 #ifndef HAK_RECORD_CHANNEL_H
 #define HAK_RECORD_CHANNEL_H
@@ -19,7 +19,7 @@
 
 #define CHANNEL_PROCESSES 1024 // live at one time
 #define CHANNEL_RINGS     512
-// The last of them are for threads that find no other: a process's share one.
+// The last of them are for threads that find no other ring: those of a process share one.
 #define CHANNEL_SHARED_RINGS 32
 #define RING_WORDS           65536 // 512 KiB a ring: a millisecond of the fastest program
 #define PROGRAM_CHARS        224
@@ -46,7 +46,7 @@ struct channel {
 
 enum process_state { PROCESS_FREE, PROCESS_BEGINS, PROCESS_LIVE, PROCESS_KNOWN };
 
-// One recorded program. An exec makes a new one of the same id.
+// A recorded program. An exec makes a new entry with the same id.
 struct process_entry {
     _Atomic(uint32_t) state; // enum process_state; KNOWN is set by the collector, a futex
     int32_t id;
@@ -59,7 +59,7 @@ struct process_entry {
 
 enum ring_state { RING_FREE, RING_TAKEN, RING_CLOSED };
 
-// A thread's events on their way. `head` and `tail` count words and never wrap.
+// A thread's events on their way to the collector. `head` and `tail` count words and never wrap.
 //
 //   tail <= head <= tail + RING_WORDS
 struct ring {
@@ -79,21 +79,21 @@ enum event_kind {
     EVENT_FREE,
     EVENT_REALLOC_FROM, // a realloc begins: the old block
     EVENT_REALLOC_TO,   // it has ended: the new block and its size
-    // What precedes a long event and belongs to it:
+    // These precede a long event and belong to it:
     EVENT_SIZE = 16, // second word: a size that has no room in the event
     EVENT_STACK,     // address: the number of the call stack
     EVENT_THREAD,    // address: the number of the thread, in a ring of several
-    EVENT_NEW_STACK, // address: its number; alignment: its frames, places, which follow, two a pair of words
-    // By itself: a file that stacks are of (stacks/code.h).
+    EVENT_NEW_STACK, // address: its number; alignment: how many frames (places) follow, two a pair
+    // This stands alone: a file with code of stacks (stacks/code.h).
     EVENT_CODE, // address: its number; second word: how many words follow
 };
 
-// What follows EVENT_CODE: start, end, hash of the file's head, kind and length of the build id and of the path in 16,
-// 16 and 32 bits, the build id, the path; each of the last two fills its last word with zeros.
+// These follow EVENT_CODE: start, end, hash of the file's head; kind, length of the build id and length of the path in 16,
+// 16 and 32 bits; the build id; the path. Zeros fill the last word of the build id, and that of the path.
 #define CODE_WORDS      4
 #define CODE_PATH_BYTES 8192 // longer ones are left out
 
-// An event is one word if it has no time of its own, but that of the event before, and little to say:
+// An event is one word if it has the time of the event before, and its values fit:
 //
 //   size in bits 0 to 15, eighths of the address from 16, kind from 61
 //
@@ -104,7 +104,7 @@ enum event_kind {
 #define SHORT_SIZE_BITS 16
 #define SHORT_UNIT_LOG2 3
 #define SHORT_KIND_AT   61
-// Bits that an address of a short event does not have.
+// An address with one of these bits does not fit a short event.
 #define SHORT_ADDRESS_NOT (UINT64_C(0xffff) << 48 | ((UINT64_C(1) << SHORT_UNIT_LOG2) - 1))
 
 struct long_event {
@@ -116,8 +116,8 @@ struct long_event {
 #define EVENT_SIZE_MAX  ((UINT64_C(1) << EVENT_SIZE_BITS) - 1)
 // Ticks of the processor's counter are finer than two events can be apart.
 #define EVENT_TIME_SHIFT 4
-// While a process has one thread, time puts no events in order. To ask for it costs more than to write
-// an event, and so only the first of this many is asked for that come fast.
+// While a process has one thread, no times are needed to order its events. Reading the clock costs more than
+// writing an event, so of this many events that come fast only the first gets a time.
 #define BURST_EVENTS 32
 
 HAK_INLINE uint64_t first_word(enum event_kind kind, uint64_t address, unsigned alignment_log2)

@@ -1,4 +1,4 @@
-// next.h -- the allocator that the program uses: whatever the next library in order defines.
+// next.h -- the program's own allocator: the functions that the next library in order defines.
 //
 // Threads   hak_next_find: once, before any other call. The rest: any.
 // Fails     a function that no library has is NULL, but for malloc, calloc, realloc and free.
@@ -27,11 +27,11 @@ struct next_functions {
 HAK_INTERNAL extern struct next_functions hak_next;
 
 HAK_INTERNAL void hak_next_find(void);
-// A function by name, looked for behind this library and, for libraries that the program opened
-// for itself alone, in the C++ runtime; NULL when there is none.
+// Find a function by its name in the libraries behind this one, else in the C++ runtime, which the program
+// may have opened with RTLD_LOCAL. NULL when there is none.
 HAK_INTERNAL void *hak_next_symbol(const char *name);
 
-// While the dynamic linker looks for malloc it may call malloc: blocks from a small array.
+// The dynamic linker may call malloc while it looks for malloc: then blocks come from a small array.
 HAK_INTERNAL void *hak_early_alloc(size_t bytes);
 #define EARLY_BYTES 65536
 HAK_INTERNAL extern char hak_early_memory[EARLY_BYTES];

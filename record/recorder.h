@@ -1,11 +1,11 @@
 // recorder.h -- writes events into the calling thread's ring.
 //
-// Threads   any; each writes its own ring. Rings of several threads, for those that found none of
-//           their own, are behind a lock.
-// Fails     never: what finds no room is counted, and the program goes on.
+// Threads   any; each writes its own ring. Threads that found no ring of their own share one, with a
+//           lock.
+// Fails     never: an event without room is counted, and the program goes on.
 //
-// The price of an event: a look at the state, at the process's standing and at the room in the ring, and
-// a word; and the processor's counter and a second word, but for bursts of a process's only thread.
+// An event costs a check of the state, of the process's standing and of the room in the ring, and one word.
+// Except in bursts of a process's only thread it also costs the processor's counter and a second word.
 #ifndef HAK_RECORD_RECORDER_H
 #define HAK_RECORD_RECORDER_H
 
@@ -18,46 +18,46 @@
 #include "channel.h"
 #include "stacks/code.h"
 
-// What a thread knows of itself.
+// The state of a thread.
 struct recorder {
     struct ring *ring; // NULL: it has none yet, or shares one
     uint64_t *words;
     uint64_t head;
-    uint64_t room_until;  // head may grow to this before `tail` has to be looked at
-    uint64_t short_until; // and to this without a look at the clock; 0: each event has a time
-    uint64_t time;        // when it was last asked for
+    uint64_t room_until;  // head may grow to this before `tail` has to be read again
+    uint64_t short_until; // and to this before the clock has to be read; 0: each event has a time
+    uint64_t time;        // as it was last read
     uint32_t process;     // the process's number when the thread introduced itself
-    uint32_t standing;    // the process's, when the thread last looked
+    uint32_t standing;    // the process's, when the thread last read it
     uint32_t thread;
     uint8_t state;              // enum recorder_state
     uint8_t endings;            // how often its destructor was called
-    uint8_t new_alignment_log2; // of the operator new that it is in; 0: not asked for
+    uint8_t new_alignment_log2; // that the present operator new asks for; 0: none
     size_t new_bytes;
-    const void *exception; // what malloc gave to that operator last: if it throws, the exception
+    const void *exception; // the operator's latest block from malloc: if it throws, the exception
     size_t exception_bytes;
 };
 
 enum recorder_state {
     RECORDER_NEW,
     RECORDER_IDLE,
-    RECORDER_BUSY,   // in a call of malloc's family: what that calls in turn is not recorded
-    RECORDER_IN_NEW, // in an operator new: likewise, until what it asks for is refused
+    RECORDER_BUSY,   // in a call of malloc's family: calls that it makes are not recorded
+    RECORDER_IN_NEW, // in an operator new: the same, until its request is refused
     RECORDER_OFF,    // there is no channel
 };
 
-// The lowest bit of a process's standing; its number is above.
+// The lowest bit of a process's standing; the process's number is above it.
 enum { STANDING_ALONE, STANDING_THREADS };
 
-// This process's part. Its page is zeroed in a forked child by the kernel, however it was forked, and
-// so tells that the child has to introduce itself.
+// The state of this process. The kernel zeroes its page in a forked child, however it was forked, which
+// tells that the child has to introduce itself.
 struct process {
     _Atomic(uint32_t) number; // 0: not known to the collector yet
     _Atomic(uint32_t) lock;   // for introducing it, and for `shared`
     _Atomic(uint32_t) threads;
-    // What every event compares: it changes with the number, and when there is a second thread.
+    // Every event compares it: it changes with the number, and when there is a second thread.
     _Atomic(uint32_t) standing;
     struct recorder shared; // the ring of threads that have none
-    // By their numbers, a bit: the collector has been told of the file (codes.h).
+    // A bit for the number of each file: the collector has been told of it (codes.h).
     _Atomic(uint64_t) told[HAK_CODE_OBJECTS / 64];
 };
 
@@ -65,7 +65,7 @@ HAK_INTERNAL extern HAK_TLS struct recorder hak_recorder;
 HAK_INTERNAL extern struct process *hak_process;
 
 HAK_INTERNAL bool hak_recorder_enter_slow(struct recorder *self);
-// Whatever is more than a word into a thread's own ring with room.
+// Record a call that needs more than to write one word into the thread's own ring, with room in it.
 HAK_INTERNAL void hak_record_long(enum event_kind kind,
                                   const void *block,
                                   size_t bytes,
@@ -88,7 +88,7 @@ HAK_INLINE void hak_recorder_leave(void)
     hak_recorder.state = RECORDER_IDLE;
 }
 
-// Record one call, between enter and leave, in a word. False: that does not do.
+// Record one call, between enter and leave, in one word. False if that is not enough.
 HAK_INLINE bool hak_record_short(enum event_kind kind, const void *block, size_t bytes)
 {
     struct recorder *self = &hak_recorder;
@@ -106,8 +106,8 @@ HAK_INLINE bool hak_record_short(enum event_kind kind, const void *block, size_t
     return true;
 }
 
-// A call that is part of another one got nothing. Of an operator new that is the end: the handler, another try and the
-// exception are calls of the program's.
+// A call inside another one was refused. In an operator new that ends the recorded call: the new-handler, another try and the
+// exception are the program's own calls.
 HAK_INTERNAL void hak_record_refused(enum event_kind kind, size_t bytes, unsigned alignment_log2);
 
 HAK_INLINE void hak_record(enum event_kind kind, const void *block, size_t bytes)

@@ -167,12 +167,12 @@ HAKMEM_API bool hak_option_set(const char *name, uint64_t value);
 struct hak_option_info {
     const char *name;
     const char *kind; // "switch", "number", "choice", "file", "text"
-    const char *unit; // of a number; the words of a choice, separated by |
+    const char *unit; // of a number; the words of a choice, separated by |; the form of a text
     const char *help; // a sentence or two
     // Who set the value: "default", "mode", "machine", "learner", "config file", "HAKMEM_OPTIONS", "environment",
     // "program".
     const char *source;
-    const char *file; // the file's name, of kind "file"; "" otherwise
+    const char *file; // the file's name, of kind "file"; the text, of kind "text"; "" otherwise
     uint64_t value;
     uint64_t initial; // the default
     uint64_t least;

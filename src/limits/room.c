@@ -77,8 +77,8 @@ static size_t taken_locked(struct hak_group_use use, size_t bytes, bool is_count
     return use.used_bytes + kept(use.limit_bytes, is_counted) + needed + hak_room.lent_bytes;
 }
 
-// Our count alone refuses no request: a thread that gets a no gives back everything that is free, and asks again. So many looks
-// after that grant it a 32nd part of the limit together; no request asks as often.
+// Our count alone refuses no request: after a first no the thread gives back everything that is free, and asks again. Then so many
+// looks grant a 32nd part of the limit together; no request asks as often.
 enum { LOOKS_OF_A_SWEEP = 8 };
 static HAK_TLS unsigned looks_left;
 

@@ -25,7 +25,7 @@ enum {
     HAK_PHASE_WINDOWS = 2,     // so many changed ones in a row make another phase
     HAK_LAPS_TICKS = 52,       // for the laps of a race
     HAK_RACE_TICKS = 88,       // with its duel; with the windows before it less than ten seconds
-    HAK_LAPS_TICKS_QUICK = 16, // for those of a race in a later phase
+    HAK_LAPS_TICKS_QUICK = 16, // for the laps of a race in a later phase
     HAK_RACE_TICKS_QUICK = 40, // less than five seconds
     HAK_FIRST_ROUNDS = 10,     // a race that begins later counts as one in a later phase
     HAK_FROZEN_ROUNDS = 1500,  // 5 minutes
@@ -37,7 +37,7 @@ struct hak_phase {
     uint32_t relevant; // a mask of strategies
     uint32_t winner;
     uint32_t candidate;       // who played the duel; 0: none was ahead
-    struct hak_sequence duel; // what that saved
+    struct hak_sequence duel; // what the candidate saved
 };
 enum { HAK_PHASES = 4 }; // so many are kept, the latest
 
@@ -68,7 +68,7 @@ struct hak_learner {
     struct hak_phase phases[HAK_PHASES];
 };
 
-// Is the round over, which has this score (score.h) after so many ticks?
+// Is a round over that has this score (score.h) after so many ticks?
 HAK_INTERNAL bool hak_learner_is_enough(const struct hak_learner *learner,
                                         double score,
                                         uint32_t ticks);

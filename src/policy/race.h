@@ -6,7 +6,7 @@
 // First, laps find a candidate. In each lap every variant that is left plays one round, in a new random order. After
 // the lap the better half stays, by the mean of what each has saved against the baseline. (Halving: Karnin, Koren and
 // Somekh, "Almost optimal exploration in multi-armed bandits", 2013.) This is no test: the best of a dozen may just be
-// the luckiest. So candidate and baseline then play a duel, in pairs of rounds whose order is a coin's. Only
+// the luckiest. So candidate and baseline then play a duel, in pairs of rounds whose order a coin decides. Only
 // these count, and the candidate wins when the confidence sequence of what it saves (sequence.h) lies above zero.
 #pragma once
 

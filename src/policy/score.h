@@ -31,7 +31,7 @@ HAK_INLINE bool hak_score_is_idle(uint64_t processor_ns, uint64_t wall_ns)
     return processor_ns < wall_ns / HAK_IDLE_PART;
 }
 
-// The cost of so much resident memory, in processors.
+// The cost of `bytes` of resident memory, in processors.
 HAK_INLINE double hak_score_of_memory(uint64_t bytes)
 {
     return (double)bytes / (1 << 30) * HAK_GIB_IN_PROCESSORS;

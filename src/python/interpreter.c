@@ -138,7 +138,7 @@ static void *(*function_of(const struct hak_exports *exports, const char *name))
     return function;
 }
 
-// So many bytes of a struct hold its fields from `first` to `last`.
+// How many bytes of a struct hold its fields from `first` to `last`.
 static uint16_t extent_of(const struct hak_interpreter *found, unsigned first, unsigned last)
 {
     unsigned most = 0;

@@ -1,7 +1,7 @@
 // interpreter.h -- the CPython in this process: where it is, and where the fields of its structs lie.
 //
 // Layer     python (may include: base, os, meta, front, stacks)
-// Owns      hak_interpreter: what is known of the first one that was seen on a stack.
+// Owns      hak_interpreter: the data of the first interpreter that was seen on a stack.
 // Threads   any, also in a signal handler: no lock, no allocation, nothing of the dynamic linker's.
 // Fails     an interpreter whose version is not in the tables is ignored.
 //
@@ -58,7 +58,7 @@ struct hak_interpreter {
     void *(*current)(void); // the state of the thread that runs Python, or NULL
     void *(*own)(void);     // the first state that this thread got, or NULL
     uint16_t at[HAK_PYTHON_FIELDS];
-    uint16_t frame_bytes; // so many hold a frame's fields, and a code object's
+    uint16_t frame_bytes; // for the fields of a frame, and below of a code object
     uint16_t code_bytes;
 };
 

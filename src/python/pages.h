@@ -3,7 +3,7 @@
 // Layer     python (may include: base, os, meta, front, stacks)
 // Owns      hak_pages_readable: pages that could be read a moment ago.
 // Threads   any, also in a signal handler: no lock, no allocation.
-// Fails     false for what cannot be read.
+// Fails     false for memory that cannot be read.
 //
 // A system call asks the kernel whether a page can be read. Its answer is used for a second: an interpreter does not
 // unmap what a running thread's frames lead to (docs/decisions/0050).

@@ -39,7 +39,7 @@ static struct hak_hardened *hardened_of(struct hak_cache *cache) HAK_REQUIRES(&c
     return hardened;
 }
 
-// Enter those of the thread, made now if it has none. NULL as above.
+// Enter the stocks and the quarantine of the thread, made now if it has none. NULL as above.
 static struct hak_hardened *enter_own(struct hak_cache *cache)
 {
     struct hak_hardened *hardened = hak_hardened_enter(cache);

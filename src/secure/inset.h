@@ -3,7 +3,7 @@
 // Layer     secure
 // Owns      the number of these blocks.
 // Threads   any; each takes the arena's lock.
-// Fails     NULL or false when the kernel refuses; what was there before is still there.
+// Fails     NULL or false when the kernel refuses; an existing block stays as it was.
 //
 // The block has a mapping of its own (slab/mapping.h) and is inset: it begins a unit after its start. (Small blocks: guard.h.)
 #pragma once

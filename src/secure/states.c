@@ -3,7 +3,7 @@
 
 #include "slab/misuse.h"
 
-// So many times a block is checked that looks damaged. The number in its state comes around after 64 changes (with a
+// A block that looks damaged is checked so many times. The number in its state comes around after 64 changes (with a
 // tag, after some 28), so a thread that was interrupted in the middle of a check may read the same number again.
 enum { LOOKS = 4 };
 

@@ -268,7 +268,7 @@ static bool run_base(struct machine *machine, unsigned code, struct cursor *prog
     }
 }
 
-// Run one of the others, except those that advance in the code. False: it is unknown.
+// Run another instruction, except those that advance in the code. False: it is unknown.
 static bool run_one(struct machine *machine, unsigned code, struct cursor *program)
 {
     struct row *row = &machine->row;

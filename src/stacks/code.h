@@ -22,7 +22,7 @@ enum {
     HAK_CODE_ID_MAX = 64,
 };
 
-// Numbers that are no entry's.
+// Numbers that no entry has.
 enum {
     HAK_CODE_UNTOLD = 0, // the dynamic linker does not say: take what is mapped when it is read
     HAK_CODE_OF_FUNCTION =

@@ -287,7 +287,7 @@ static bool run_one(struct machine *machine, unsigned code, struct cursor *progr
     case 0x06: // restore_extended
         set_as_before(machine, take_uleb(program));
         return true;
-    case 0x07: // undefined: of the return address the end of the stack
+    case 0x07: // undefined: for the return address, the end of the stack
         if (take_uleb(program) == RETURN) {
             row->rule.return_offset = 0;
         }

@@ -17,8 +17,8 @@
 
 #include "base/compiler.h"
 
-// Fill in the places (stacks/code.h) of return addresses, those of the caller's callers, innermost first. Returns how many. `is_quiet`: no
-// file is read, as the program may be in a sandbox.
+// Fill in the places (stacks/code.h) of the return addresses of the caller's callers, innermost first. Returns how many.
+// `is_quiet`: no file is read, as the program may be in a sandbox.
 HAK_INTERNAL unsigned hak_stack_walk(uintptr_t *frames, unsigned most, bool is_quiet);
 
 // The same, from the program's call at `site` on, without the few functions of ours above it. If the walk does not reach `site`,

@@ -46,7 +46,7 @@ HAK_EXPORT void *calloc(size_t count, size_t bytes)
     size_t all;
     const bool fits = !__builtin_mul_overflow(count, bytes, &all);
     if (HAK_UNLIKELY(!hak_recorder_enter())) {
-        // Early blocks are zeros, as none is used twice.
+        // Early blocks are zero: none is used twice.
         return hak_next.calloc != NULL ? hak_next.calloc(count, bytes) : hak_early_alloc(all);
     }
     void *block = hak_next.calloc(count, bytes);

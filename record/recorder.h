@@ -31,17 +31,17 @@ struct recorder {
     uint32_t thread;
     uint8_t state;              // enum recorder_state
     uint8_t endings;            // how often its destructor was called
-    uint8_t new_alignment_log2; // that the present operator new asks for; 0: none
+    uint8_t new_alignment_log2; // of the operator new that it is in; 0: not asked for
     size_t new_bytes;
-    const void *exception; // the operator's latest block from malloc: if it throws, the exception
+    const void *exception; // what malloc gave to that operator last: if it throws, the exception
     size_t exception_bytes;
 };
 
 enum recorder_state {
     RECORDER_NEW,
     RECORDER_IDLE,
-    RECORDER_BUSY,   // in a call of malloc's family: calls that it makes are not recorded
-    RECORDER_IN_NEW, // in an operator new: the same, until its request is refused
+    RECORDER_BUSY,   // in a call of malloc's family: what that calls in turn is not recorded
+    RECORDER_IN_NEW, // in an operator new: likewise, until what it asks for is refused
     RECORDER_OFF,    // there is no channel
 };
 

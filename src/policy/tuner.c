@@ -85,7 +85,7 @@ static void read_work(struct hak_counters *counters)
     counters->slow_calls = 0;
     counters->sent_parcels = 0;
     uint64_t large_blocks = 0;
-    hak_lock_take(&hak_watch.lock); // meanwhile no cache comes to rest, which moves its counts
+    hak_lock_take(&hak_watch.lock); // no cache comes to rest meanwhile, whose counts move
     struct hak_cache *cache =
         hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
     for (; cache != NULL; cache = cache->next) {

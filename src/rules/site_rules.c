@@ -27,7 +27,7 @@ struct rule {
 
 static const char spaces[] = " \t\r";
 
-// Cut off the spaces around a text.
+// Cut the spaces around a text off.
 static char *trimmed(char *text)
 {
     text += strspn(text, spaces);

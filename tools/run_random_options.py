@@ -48,7 +48,7 @@ PROGRAMS = [
     ["stress_realloc_storm", "2", "2000", "1"],
     ["stress_thread_churn", "4", "200", "1"],
     ["stress_fork_storm", "4", "20", "1"],
-    ["fuzz_random_programs", "20", "500", "1"],
+    ["fuzz_random_programs", "500", "20", "1"],
     ["fuzz_many_threads", "6", "12000", "1"],
 ]
 MOST_SECONDS = 600  # of one program

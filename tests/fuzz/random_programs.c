@@ -1,11 +1,11 @@
 // soak in: aarch64
-// args: 20 2000 1
+// args: 2000 20 1
 //
 // Random programs of heap operations against a model. One that fails is shrunk
 // to the fewest and smallest operations that still fail, and printed as an
 // array to paste into a test of its own, which calls ht_run_program on it.
 //
-// Arguments: <programs> <operations each> <seed>; seed 0 takes one from the clock.
+// Arguments: <operations each> <programs> <seed>; seed 0 takes one from the clock.
 #include "program.h"
 
 enum { TIMEOUT_S = 60 };
@@ -97,8 +97,8 @@ static void make_program(struct ht_operation *operations, size_t count, struct h
 int main(int count, char **arguments)
 {
     static struct ht_operation operations[HT_MOST_OPERATIONS];
-    size_t programs = count > 1 ? strtoul(arguments[1], NULL, 10) : 100;
-    size_t length = count > 2 ? strtoul(arguments[2], NULL, 10) : 1000;
+    size_t length = count > 1 ? strtoul(arguments[1], NULL, 10) : 1000;
+    size_t programs = count > 2 ? strtoul(arguments[2], NULL, 10) : 100;
     uint64_t seed = count > 3 ? strtoull(arguments[3], NULL, 10) : 1;
     ht_start();
     HT_CHECK(length <= HT_MOST_OPERATIONS, "at most %d operations", HT_MOST_OPERATIONS);

@@ -32,8 +32,8 @@ struct hak_race {
     uint32_t winner;     // when the race is over; 0: the baseline
     uint32_t is_swapped; // in the present pair: the candidate is first
     uint8_t order[HAK_RACE_MOST];
-    double costs
-        [HAK_RACE_MOST]; // in the present lap; in a pair the baseline's, then the candidate's
+    double
+        costs[HAK_RACE_MOST]; // in the present lap; in a pair the baseline's, then the candidate's
     struct hak_sequence savings[HAK_RACE_MOST]; // by variant, of its laps
     struct hak_sequence duel;
 };

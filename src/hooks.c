@@ -24,7 +24,6 @@
 #include "profile/sampler.h"
 #include "rules/site.h"
 #include "rules/site_rules.h"
-#include "secure/blocks.h"
 #include "secure/guard.h"
 #include "secure/harden.h"
 #include "secure/hardened.h"
@@ -193,9 +192,13 @@ bool hak_hook_refuses(struct hak_request request)
     return hak_seen_injects() && hak_failure_is_injected(request);
 }
 
+// Any number up to `most` where sites are still sought. They are seen at refills, and no rhythm of the program's may hide one.
 uint32_t hak_hook_refill(const struct hak_cache *cache, unsigned size_class, uint32_t most)
 {
-    return hak_site_refill(cache, size_class, most);
+    const bool seeks = hak_site_has_rules() && cache->owner.role == HAK_ROLE_THREAD;
+    const uint64_t refills = hak_load_relaxed(&cache->magazines[size_class].counts.refills);
+    return HAK_UNLIKELY(seeks) ? 1 + (uint32_t)((refills * 0x9E3779B97F4A7C15U >> 32) % most)
+                               : most;
 }
 
 unsigned hak_hook_ways(const void *site)
@@ -218,11 +221,6 @@ void hak_hook_large_ends(struct hak_run *run)
 {
     hak_sample_forget(run->base);
     run->sampled_blocks = 0;
-}
-
-void hak_hook_forget_slab(const struct hak_run *slab)
-{
-    hak_sample_forget_slab(slab);
 }
 
 // ---- free, realloc and what is asked about blocks ----
@@ -345,7 +343,9 @@ bool hak_hook_is_own(const struct hak_cache *cache)
 
 uint64_t hak_hook_events(struct hak_cache *cache)
 {
-    return hak_hardened_events(cache);
+    const struct hak_hardened *hardened =
+        hak_load_acquire(&cache->hardened); // pairs with: hak_hook_empty
+    return hardened != NULL ? hak_load_relaxed(&hardened->next) : 0;
 }
 
 void hak_hook_start(void)
@@ -362,13 +362,6 @@ void hak_hook_started(void)
     hak_response_start();
     hak_tuner_start();
     hak_experiment_start();
-}
-
-void hak_hook_check(void)
-{
-    if (hak_harden.sees_all) {
-        hak_blocks_check_all();
-    }
 }
 
 struct hak_lock *hak_hook_lock(void)

@@ -380,7 +380,7 @@ void hak_sample_end(void *block)
     }
 }
 
-void hak_sample_forget_slab(const struct hak_run *slab)
+void hak_hook_forget_slab(const struct hak_run *slab)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
     unsigned left = slab->sampled_blocks;

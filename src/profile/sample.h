@@ -121,5 +121,3 @@ HAK_INTERNAL void hak_sample_forget(const void *block);
 HAK_INTERNAL void hak_sample_draw_apart(const void *block,
                                         struct hak_request request,
                                         size_t block_bytes);
-// A heap's slab ends with all its blocks: forget their samples.
-HAK_INTERNAL void hak_sample_forget_slab(const struct hak_run *slab);

@@ -95,18 +95,6 @@ HAK_INLINE void *hak_site_pop(struct hak_cache *cache, size_t size_class, const 
     return companion != NULL && is_plain ? hak_cache_pop(companion, size_class) : NULL;
 }
 
-// How many blocks a refill takes: `most`, or a varying number up to that while there are rules. A site is seen only
-// at refills, and no rhythm of the program may hide one.
-HAK_INLINE uint32_t hak_site_refill(const struct hak_cache *cache,
-                                    unsigned size_class,
-                                    uint32_t most)
-{
-    const bool seeks = hak_site_has_rules() && cache->owner.role == HAK_ROLE_THREAD;
-    const uint64_t refills = hak_load_relaxed(&cache->magazines[size_class].counts.refills);
-    return HAK_UNLIKELY(seeks) ? 1 + (uint32_t)((refills * 0x9E3779B97F4A7C15U >> 32) % most)
-                               : most;
-}
-
 // The cache from which the calling thread, whose own is `cache`, takes a small block. May change the class
 // to one that is aligned. No lock held.
 HAK_INTERNAL struct hak_cache *hak_site_cache(struct hak_cache *cache,

@@ -1,6 +1,5 @@
-// blocks.c -- see blocks.h.
-#include "secure/blocks.h"
-
+// blocks.c -- blocks of hardened slabs: remote free, realloc, usable size, and the check when the program ends.
+#include "cache/hooks.h"
 #include "cache/registry.h"
 #include "cache/sweep_cache.h"
 #include "cache/sweeper.h"
@@ -111,8 +110,11 @@ static void check_cache(struct hak_cache *cache)
     hak_lock_drop(&cache->owner.lock);
 }
 
-void hak_blocks_check_all(void)
+void hak_hook_check(void)
 {
+    if (!hak_harden.sees_all) {
+        return;
+    }
     struct hak_cache *cache =
         hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
     for (; cache != NULL; cache = cache->next) {

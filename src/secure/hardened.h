@@ -65,14 +65,6 @@ HAK_INLINE void hak_hardened_leave(struct hak_cache *cache)
     hak_store_release(&cache->is_inside, false); // pairs with: hak_hook_empty
 }
 
-// A number that changes with every free by the thread.
-HAK_INLINE uint64_t hak_hardened_events(struct hak_cache *cache)
-{
-    const struct hak_hardened *hardened =
-        hak_load_acquire(&cache->hardened); // pairs with: hak_hook_empty
-    return hardened != NULL ? hak_load_relaxed(&hardened->next) : 0;
-}
-
 // The class for a request of `size_class` that also has room for the canary. HAK_SMALL_CLASSES: a large block.
 // The class of an aligned request has that room already (hak_aligned_class).
 HAK_INLINE unsigned hak_hardened_class(unsigned size_class, size_t bytes)

@@ -110,9 +110,6 @@ bool hak_find_gap_locked(struct hak_shard *shard,
     if (shard_look_locked(shard, 0, units, align_units, HAK_GAPS_LOOKS, gap)) {
         return true;
     }
-    if (!hak_gaps_are_started(&shard->gaps) && !hak_gaps_start(&shard->gaps)) {
-        return false;
-    }
     if (units <= HAK_SUPER_UNITS && hak_arena.shard_mask != 0 &&
         hak_superslabs_adopt_locked(shard) &&
         shard_look_locked(shard, 0, units, align_units, HAK_GAPS_LOOKS, gap)) {

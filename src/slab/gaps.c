@@ -29,7 +29,8 @@ static uint64_t block_of(uint64_t slot, unsigned band)
     return slot >> (BAND_HEIGHTS * (band + 1));
 }
 
-bool hak_gaps_start(struct hak_gaps *gaps)
+// Once the map is there. False without memory.
+static bool start(struct hak_gaps *gaps)
 {
     size_t all = 0;
     for (unsigned band = 0; band < BANDS; band++) {
@@ -42,15 +43,12 @@ bool hak_gaps_start(struct hak_gaps *gaps)
         blocks += block_of(hak_map.super_mask, band) + 1;
     }
     gaps->low = hak_map.super_mask + 1;
-    gaps->high = 0;
-    gaps->top = 0;
-    gaps->changed = (struct hak_gaps_changed){0, 0, false, false};
     return blocks != NULL;
 }
 
 bool hak_gaps_reserve(struct hak_gaps *gaps, uint64_t slot)
 {
-    bool has_all = true;
+    bool has_all = gaps->bands[0] != NULL || start(gaps);
     for (unsigned band = 0; band < BANDS && has_all; band++) {
         struct hak_gaps_node **block = &gaps->bands[band][block_of(slot, band)];
         if (*block == NULL) {

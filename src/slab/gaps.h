@@ -41,13 +41,6 @@ struct hak_gaps {
 // has an aligned place, a row is taken that is longer by the alignment.
 enum { HAK_GAPS_LOOKS = 64 };
 
-// Before the first note, once the map is there. False without memory.
-HAK_INTERNAL bool hak_gaps_start(struct hak_gaps *gaps);
-HAK_INLINE bool hak_gaps_are_started(const struct hak_gaps *gaps)
-{
-    return gaps->bands[0] != NULL;
-}
-
 // Before the first note of a slot. False without memory.
 HAK_INTERNAL bool hak_gaps_reserve(struct hak_gaps *gaps, uint64_t slot);
 

@@ -136,7 +136,6 @@ static void superslabs_elsewhere_are_not_joined(void)
 int main(void)
 {
     UNIT_CHECK(hak_map_start());
-    UNIT_CHECK(hak_gaps_start(&gaps));
     for (unsigned index = 0; index < SUPERS; index++) {
         UNIT_CHECK(hak_gaps_reserve(&gaps, FIRST_SLOT + index));
         supers[index] = hak_pool_take(sizeof *supers[index]);

@@ -60,10 +60,10 @@ static char *map_anywhere(size_t bytes)
     char *aligned = (char *)hak_align_up((uintptr_t)start, HAK_SUPER_BYTES);
     size_t before = (size_t)(aligned - start);
     size_t after = HAK_SUPER_BYTES - before;
-    hak_unreleased_drop_plain(start, before, false);
-    hak_unreleased_drop_plain(aligned + bytes, after, false);
+    hak_unreleased_drop(start, before, false, true);
+    hak_unreleased_drop(aligned + bytes, after, false, true);
     if (hak_map_find_slot(hak_map_slot_of(aligned)) != hak_map_slot_of(aligned)) {
-        hak_unreleased_drop_plain(aligned, bytes, false);
+        hak_unreleased_drop(aligned, bytes, false, true);
         return NULL;
     }
     hak_map_use(aligned, bytes);
@@ -181,5 +181,5 @@ bool hak_addresses_give(char *start, size_t bytes)
 
 void hak_addresses_drop(char *start, size_t bytes)
 {
-    hak_unreleased_drop_plain(start, bytes, true);
+    hak_unreleased_drop(start, bytes, true, true);
 }

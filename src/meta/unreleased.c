@@ -83,7 +83,7 @@ void hak_unreleased_note(char *start,
     hak_unreleased_retry(RETRIES);
 }
 
-static void drop(char *start, size_t bytes, bool has_slots, bool is_clean)
+void hak_unreleased_drop(char *start, size_t bytes, bool has_slots, bool is_clean)
 {
     if (bytes == 0) {
         return;
@@ -93,16 +93,6 @@ static void drop(char *start, size_t bytes, bool has_slots, bool is_clean)
         return;
     }
     hak_unreleased_retry(RETRIES);
-}
-
-void hak_unreleased_drop_plain(char *start, size_t bytes, bool has_slots)
-{
-    drop(start, bytes, has_slots, true);
-}
-
-void hak_unreleased_drop_remains(char *start, size_t bytes)
-{
-    drop(start, bytes, true, false);
 }
 
 size_t hak_unreleased_retry(size_t tries)

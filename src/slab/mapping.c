@@ -63,7 +63,7 @@ static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&ha
     char *end = start + own + alignment;
     hak_addresses_drop(start, (size_t)(aligned - start));
     hak_addresses_drop(aligned + own, (size_t)(end - aligned - (ptrdiff_t)own));
-    hak_unreleased_drop_plain(aligned + bytes, own - bytes, false);
+    hak_unreleased_drop(aligned + bytes, own - bytes, false, true);
     return aligned;
 }
 
@@ -229,7 +229,7 @@ static bool move_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES(&hak
         return false;
     }
     if (hak_os_remap(old_start, old_bytes, bytes, start) == NULL) {
-        hak_unreleased_drop_remains(start, bytes); // which the kernel may have unmapped
+        hak_unreleased_drop(start, bytes, true, false); // which the kernel may have unmapped
         return false;
     }
     hak_hook_large_ends(&super->slabs[0]); // while nobody else can have the address

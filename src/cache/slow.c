@@ -38,10 +38,10 @@ struct hak_cache *hak_slow_cache(void)
 
 void *hak_slow_without_cache(struct hak_request request)
 {
-    if (!hak_dying_now() && !hak_is_nested) {
-        return hak_refuse_memory(request, 0);
+    if (hak_dying_now()) {
+        return hak_dying_take(request);
     }
-    return hak_dying_now() ? hak_dying_take(request) : hak_nested_alloc(request);
+    return hak_is_nested ? hak_nested_alloc(request) : hak_refuse_memory(request, 0);
 }
 
 void *hak_slow_malloc(struct hak_request request, size_t size_class)

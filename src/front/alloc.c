@@ -7,9 +7,9 @@
 #include "cache/fast_path.h"
 #include "cache/hooks.h"
 #include "cache/large.h"
-#include "cache/nested.h"
 #include "cache/pools.h"
 #include "cache/refuse.h"
+#include "cache/slow.h"
 #include "cache/start.h"
 #include "cache/take.h"
 #include "front/alloc.h"
@@ -30,18 +30,9 @@ void *hak_alloc_large(struct hak_request request, size_t wished, bool *zeroed)
     if (HAK_UNLIKELY(request.bytes > PTRDIFF_MAX || request.alignment > PTRDIFF_MAX)) {
         return hak_refuse(HAK_REFUSE_THRESHOLD, request);
     }
-    if (hak_dying_now()) {
-        if (zeroed != NULL) {
-            *zeroed = true;
-        }
-        return hak_dying_take(request);
-    }
-    struct hak_cache *cache = front_cache();
+    struct hak_cache *cache = hak_dying_now() ? NULL : front_cache();
     if (HAK_UNLIKELY(cache == NULL)) {
-        if (zeroed != NULL) {
-            *zeroed = false;
-        }
-        return hak_is_nested ? hak_nested_alloc(request) : hak_refuse_memory(request, 0);
+        return hak_slow_without_cache(request);
     }
     if (HAK_UNLIKELY(cache->is_direct) && hak_hook_refuses(request)) {
         return hak_refuse(HAK_REFUSE_INJECTED, request);

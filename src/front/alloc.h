@@ -3,8 +3,8 @@
 
 #include "cache/fast_path.h"
 
-// A block of more than HAK_SMALL_MAX bytes or with a larger alignment; `wished` (1: none) and `zeroed` as of hak_large_serve.
-// NULL with errno ENOMEM.
+// A block of more than HAK_SMALL_MAX bytes or with a larger alignment; `wished` (1: none) as of hak_large_serve, and `zeroed`, which is
+// false before. NULL with errno ENOMEM.
 HAK_INTERNAL void *hak_alloc_large(struct hak_request request, size_t wished, bool *zeroed);
 
 // malloc, for a function that the program called at `site`.

@@ -27,7 +27,6 @@ static void close_slabs(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock
 void hak_direct_start(struct hak_cache *cache)
 {
     hak_lock_take(&cache->owner.lock);
-    hak_magazine_flush_all(cache);
     hak_magazine_end_all(cache);
     hak_remote_post_all(cache);
     hak_bigcache_keep_nothing(cache);

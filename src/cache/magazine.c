@@ -212,11 +212,13 @@ static void magazine_grow(struct hak_cache *cache, unsigned size_class)
 }
 
 static void magazine_end(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->owner.lock)
 {
-    hak_cache_set_top(cache, size_class, &hak_nothing[1]);
     if (cache->magazines[size_class].base != NULL) {
+        magazine_empty(cache, size_class);
         set_places(cache, size_class, NULL, 0);
     }
+    hak_cache_set_top(cache, size_class, &hak_nothing[1]);
 }
 
 void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
@@ -227,7 +229,6 @@ void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
         const unsigned log2 = cache->magazines[size_class].places_log2;
         if ((log2 > least_log2(size_class) && cache->magazine_bytes > most) ||
             (log2 > fixed_log2(size_class) && is_fixed)) {
-            magazine_empty(cache, size_class);
             magazine_end(cache, size_class);
         }
     }
@@ -409,7 +410,7 @@ void hak_magazine_forget_all(struct hak_cache *cache)
     }
 }
 
-void hak_magazine_end_all(struct hak_cache *cache)
+void hak_magazine_end_all(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     HAK_EACH_MAGAZINE (cache, size_class) {
         magazine_end(cache, size_class);
@@ -432,9 +433,6 @@ void hak_magazine_retire(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
-    if (magazine->base != NULL) {
-        magazine_empty(cache, size_class);
-    }
     magazine_end(cache, size_class);
     magazine->is_refilled = false;
     magazine->is_ruled = true;
@@ -443,7 +441,6 @@ void hak_magazine_retire(struct hak_cache *cache, unsigned size_class)
 void hak_magazine_renew(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     if (!hak_seldom_is_never(cache)) {
-        hak_magazine_flush_all(cache);
         hak_magazine_end_all(cache);
         cache->seldom_calls = 0;
         memset(cache->seldom_of_class, 0, sizeof cache->seldom_of_class);

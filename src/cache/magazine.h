@@ -40,8 +40,8 @@ HAK_INTERNAL void hak_magazine_spill(struct hak_cache *cache, unsigned size_clas
     HAK_REQUIRES(&cache->owner.lock);
 // Put every block of every magazine back to where it belongs.
 HAK_INTERNAL void hak_magazine_flush_all(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
-// Do without magazines from now on; they are empty.
-HAK_INTERNAL void hak_magazine_end_all(struct hak_cache *cache);
+// The same, and do without magazines from now on.
+HAK_INTERNAL void hak_magazine_end_all(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 // A cache begins to sample (sampler.h): only free finds its magazines at HAK_APART; and back again, at 0. The thread,
 // with the lock.
 HAK_INTERNAL void hak_magazine_move_tops(struct hak_cache *cache, unsigned apart)

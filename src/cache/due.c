@@ -63,13 +63,6 @@ static uint64_t ticks_to_wait(enum hak_urgency urgency, uint64_t ticks)
     return hak_due_is_urgent(urgency) && ticks > 1 ? 1 : ticks;
 }
 
-// Of free pages, by the group of their superslab.
-static uint64_t free_ticks(unsigned group)
-{
-    return ticks_to_wait(HAK_URGENCY_FREE,
-                         hak_variants_value(HAK_OPTION_IS_decay_ms, group) / HAK_TICK_MS);
-}
-
 // What was in use lately and is no longer.
 static size_t fallen_bytes(void)
 {
@@ -200,15 +193,10 @@ size_t hak_due_waiting(void)
                                                 : hak_load_relaxed(&hak_arena.dirty_bytes);
 }
 
-static uint32_t tries_so_far(void)
-{
-    return hak_load_relaxed(&hak_arena.returns);
-}
-
-// After a purge of `gone` bytes, before which there had been so many tries: it may have had nothing to do.
+// After a purge of `gone` bytes, before which there had been so many tries (hak_arena.returns): it may have had nothing to do.
 static void note_purge(size_t gone, uint32_t tries_before)
 {
-    if (tries_so_far() == tries_before) {
+    if (hak_load_relaxed(&hak_arena.returns) == tries_before) {
         return;
     }
     // The tries may have been another thread's, which gave back all that there was.
@@ -240,7 +228,7 @@ void hak_due_lower(size_t kept_bytes)
     }
     const size_t part = budget() / PART_OF_BUDGET;
     const size_t more = surplus > part ? surplus : part;
-    const uint32_t tries = tries_so_far();
+    const uint32_t tries = hak_load_relaxed(&hak_arena.returns);
     // What is whole huge pages, or none, goes first.
     size_t gone = hak_purge((struct hak_purge_age){0, 2 * hak_due_decay_ticks()}, more);
     const size_t waits = unsplit_most();
@@ -258,9 +246,10 @@ size_t hak_due_purge(size_t most)
     if (hak_pause_is_on(&refusal)) {
         return 0;
     }
-    const uint32_t tries = tries_so_far();
+    const uint32_t tries = hak_load_relaxed(&hak_arena.returns);
     for (unsigned group = 0; group < HAK_VARIANTS; group++) {
-        const uint64_t ticks = free_ticks(group);
+        const uint64_t decay_ms = hak_variants_value(HAK_OPTION_IS_decay_ms, group);
+        const uint64_t ticks = ticks_to_wait(HAK_URGENCY_FREE, decay_ms / HAK_TICK_MS);
         due[group] = (struct hak_purge_age){ticks, 2 * ticks};
     }
     const size_t surplus = surplus_bytes(0);

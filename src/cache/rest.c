@@ -22,16 +22,12 @@ static bool has_slabs(const struct hak_cache *cache) HAK_REQUIRES(&cache->owner.
     return !hak_list_is_empty(&cache->owner.full);
 }
 
-static bool has_lists(const struct hak_cache *cache)
-{
-    return hak_next_bit(cache->owner.listed, 0, HAK_SMALL_CLASSES) < HAK_SMALL_CLASSES;
-}
-
 bool hak_rest_is_due(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     return hak_load_relaxed(&cache->owner.state) == HAK_OWNER_DEAD && cache != &hak_cache_shared &&
-           !hak_load_relaxed(&cache->owner.is_whole) && has_lists(cache) && !has_slabs(cache) &&
-           hak_hook_is_bare(cache) && hak_ranges_policy() != HAK_FREE_KEEP;
+           !hak_load_relaxed(&cache->owner.is_whole) &&
+           hak_next_bit(cache->owner.listed, 0, HAK_SMALL_CLASSES) < HAK_SMALL_CLASSES &&
+           !has_slabs(cache) && hak_hook_is_bare(cache) && hak_ranges_policy() != HAK_FREE_KEEP;
 }
 
 static void move_count(_Atomic(uint64_t) *from, _Atomic(uint64_t) *to)

@@ -1,6 +1,5 @@
 // pools.c -- see pools.h.
 #include "cache/pools.h"
-#include "cache/cache.h"
 
 _Atomic(bool) hak_pools_went_above;
 

@@ -1,5 +1,4 @@
 // guards.c -- memory that nobody can touch, as os.h has it, on Linux.
-#include <errno.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 

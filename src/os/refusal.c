@@ -1,8 +1,6 @@
 // refusal.c -- see refusal.h.
 #include "os/refusal.h"
 
-#include <errno.h>
-
 #include "base/atomic.h"
 #include "os/os.h"
 #include "os/proc.h"

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "base/atomic.h"
 #include "os/os.h"
 #include "os/syscall.h"
 

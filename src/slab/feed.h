@@ -8,9 +8,6 @@
 // One of them then makes slabs of a hundred others: it is the pool's for good. In a hardened heap its first and last page are guards.
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/compiler.h"
 
 // The pool may have been refused `bytes` for what describes `units` of that shard: if so, and so many are free beside it, give it one.

@@ -17,11 +17,11 @@
 #include "base/check.h"
 #include "base/format.h"
 #include "base/number.h"
+#include "base/options.h"
 #include "base/probe.h"
 #include "base/timing.h"
 #include "os/heard.h"
 #include "os/kernel.h"
-#include "os/names.h"
 #include "os/os.h"
 #include "os/pause.h"
 #include "os/proc.h"
@@ -73,6 +73,58 @@ static bool noted(long result, size_t bytes)
     return false;
 }
 
+// Whose memory a mapping is, for those who read /proc/PID/smaps. What is mapped before the options are known is named when they
+// are: what the dynamic linker's allocations take is one superslab, descriptors and the map.
+enum { EARLY_MAX = 16 };
+enum { UNDECIDED, WANTED, UNWANTED };
+
+static _Atomic(unsigned) naming;
+// Whoever finds half of one here takes it for an empty range, which has no name.
+static struct {
+    _Atomic(uintptr_t) start;
+    _Atomic(size_t) bytes;
+} early[EARLY_MAX];
+static _Atomic(unsigned) early_count;
+
+static void name(uintptr_t start, size_t bytes)
+{
+    static const char text[] = "hakmem";
+    const long got = hak_syscall(
+        SYS_prctl, HAK_PRCTL_VMA, HAK_PRCTL_VMA_NAME, (long)start, (long)bytes, (long)text, 0);
+    // A kernel without CONFIG_ANON_VMA_NAME, or a sandbox: it is not asked again. ENOMEM passes.
+    if (got == -EINVAL || got == -EPERM || got == -ENOSYS) {
+        hak_store_relaxed(&naming, UNWANTED);
+    }
+}
+
+static void name_mapped(uintptr_t start, size_t bytes)
+{
+    const unsigned now = hak_load_relaxed(&naming);
+    if (now == WANTED) {
+        name(start, bytes);
+    } else if (now == UNDECIDED) {
+        const unsigned place = hak_add_relaxed(&early_count, 1);
+        if (place < EARLY_MAX) {
+            hak_store_relaxed(&early[place].bytes, bytes);
+            hak_store_relaxed(&early[place].start, start);
+        }
+    }
+}
+
+// Once, when the options are known.
+static void start_naming(void)
+{
+    const bool is_wanted = hak_load_relaxed(&hak_options.name_mappings) != 0;
+    hak_store_relaxed(&naming, is_wanted ? WANTED : UNWANTED);
+    for (unsigned i = 0; i < EARLY_MAX && hak_load_relaxed(&naming) == WANTED; i++) {
+        const size_t bytes = hak_load_relaxed(&early[i].bytes);
+        const uintptr_t start = hak_load_relaxed(&early[i].start);
+        if (start != 0 && bytes != 0) {
+            name(start, bytes);
+        }
+    }
+}
+
 // Returns the address, or the error number, negative.
 static long map(void *place, size_t bytes, int protection, int extra_flags)
 {
@@ -83,7 +135,7 @@ static long map(void *place, size_t bytes, int protection, int extra_flags)
     hak_timing_end(HAK_TIMING_map, begin);
     HAK_PROBE2("hakmem", "map", got, bytes);
     if (counted(&hak_os_counts.maps, noted(got, bytes))) {
-        hak_names_mapped((void *)got, bytes);
+        name_mapped((uintptr_t)got, bytes);
     }
     return got;
 }
@@ -372,7 +424,7 @@ bool hak_os_start(void)
 {
     const long number = SYS_membarrier;
     has_barrier = hak_syscall(number, HAK_BARRIER_REGISTER_PRIVATE, 0, 0, 0, 0, 0) == 0;
-    hak_names_start();
+    start_naming();
     if (!HAK_IS_SANITIZED && __tsan_init != NULL) {
         return false;
     }

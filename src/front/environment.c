@@ -18,23 +18,17 @@ static char **variables; // NULL: none
 // around them and their `=`. A # makes a comment of the rest of its line.
 static void take_setting(const struct hak_setting *setting, char *text)
 {
-    static const char spaces[] = " \t\r";
-    text += strspn(text, spaces);
     text[strcspn(text, "#")] = '\0';
-    size_t length = strlen(text);
-    while (length > 0 && strchr(spaces, text[length - 1]) != NULL) {
-        text[--length] = '\0';
-    }
-    if (length == 0) {
+    text = hak_option_trimmed(text);
+    char *value = text + strcspn(text, "=");
+    if (*text == '\0') {
         return;
     }
-    char *value = strchr(text, '=');
-    size_t name_length = value != NULL ? (size_t)(value - text) : length;
-    value = value != NULL ? value + 1 : text + length;
-    while (name_length > 0 && strchr(spaces, text[name_length - 1]) != NULL) {
-        name_length--;
+    if (*value == '=') {
+        *value++ = '\0';
     }
-    hak_option_take(setting, text, name_length, value + strspn(value, spaces));
+    const char *name = hak_option_trimmed(text);
+    hak_option_take(setting, name, strlen(name), hak_option_trimmed(value));
 }
 
 enum { TEXT_BYTES = 8192 };

@@ -70,6 +70,17 @@ static bool is_same(const char *a, const char *b, size_t length)
     return true;
 }
 
+char *hak_option_trimmed(char *text)
+{
+    static const char spaces[] = " \t\r";
+    text += strspn(text, spaces);
+    size_t length = strlen(text);
+    while (length > 0 && strchr(spaces, text[length - 1]) != NULL) {
+        text[--length] = '\0';
+    }
+    return text;
+}
+
 const struct hak_option_row *hak_option_named(const char *name, size_t length)
 {
     for (unsigned i = 0; i < HAK_OPTION_COUNT; i++) {

@@ -20,6 +20,9 @@ HAK_INTERNAL void hak_option_take(const struct hak_setting *setting,
                                   size_t name_length,
                                   const char *value);
 
+// The text without the spaces around it: behind it they are written over.
+HAK_INTERNAL char *hak_option_trimmed(char *text);
+
 // The row of that name, which is `length` long and in either case; or NULL.
 HAK_INTERNAL const struct hak_option_row *hak_option_named(const char *name, size_t length);
 // What `text` means for the option, but for files and texts. False: nothing.

@@ -25,19 +25,6 @@ struct rule {
     bool is_full; // there was no room for it
 };
 
-static const char spaces[] = " \t\r";
-
-// Cut the spaces around a text off.
-static char *trimmed(char *text)
-{
-    text += strspn(text, spaces);
-    size_t length = strlen(text);
-    while (length > 0 && strchr(spaces, text[length - 1]) != NULL) {
-        text[--length] = '\0';
-    }
-    return text;
-}
-
 // A number in the notation of `nm` and `objdump`, at the start of `*text`, which moves behind it.
 static bool take_hexadecimal(const char **text, uintptr_t *value)
 {
@@ -103,7 +90,7 @@ static bool parse_ways(char *text, unsigned *ways)
     *ways = 0;
     for (char *next = text; next != NULL;) {
         char *word = strsep(&next, ",");
-        if (!parse_way(trimmed(word), ways)) {
+        if (!parse_way(hak_option_trimmed(word), ways)) {
             return false;
         }
     }
@@ -151,7 +138,7 @@ static const char *take_rule(char *where, char *ways)
 static const char *take_line(char *line)
 {
     line[strcspn(line, "#")] = '\0';
-    line = trimmed(line);
+    line = hak_option_trimmed(line);
     char *arrow = strstr(line, "->");
     if (*line == '\0') {
         return NULL;
@@ -160,7 +147,7 @@ static const char *take_line(char *line)
         return "is no rule; write 'where -> way'";
     }
     *arrow = '\0';
-    return take_rule(trimmed(line), arrow + 2);
+    return take_rule(hak_option_trimmed(line), arrow + 2);
 }
 
 static void take_text(const char *path, const char *text, size_t length)
@@ -208,5 +195,5 @@ bool hak_site_rule(const char *where, const char *ways)
     }
     memcpy(where_text, where, strlen(where) + 1);
     memcpy(ways_text, ways, strlen(ways) + 1);
-    return take_rule(trimmed(where_text), ways_text) == NULL;
+    return take_rule(hak_option_trimmed(where_text), ways_text) == NULL;
 }

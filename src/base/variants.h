@@ -26,15 +26,10 @@ struct hak_variants {
 };
 HAK_INTERNAL extern struct hak_variants hak_variants;
 
-HAK_INLINE bool hak_variants_try(uint32_t option)
-{
-    return HAK_UNLIKELY(hak_load_relaxed(&hak_variants.option) == option);
-}
-
 // What the option is for a group. `option`: its number (HAK_OPTION_IS_…).
 HAK_INLINE uint64_t hak_variants_value(uint32_t option, unsigned group)
 {
-    if (hak_variants_try(option)) {
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_variants.option) == option)) {
         return hak_load_relaxed(&hak_variants.values[group ^ hak_load_relaxed(&hak_variants.swap)]);
     }
     return hak_load_relaxed((_Atomic(uint64_t) *)&hak_options + option);

@@ -71,9 +71,7 @@ static void say_caches(void)
 {
     struct hak_lock_counts all = {0};
     struct hak_lock_counts busiest = {0};
-    const struct hak_cache *cache =
-        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
-    for (; cache != NULL; cache = cache->next) {
+    HAK_EACH_CACHE (cache) {
         add_counts(&cache->owner.lock.counts, &all, &busiest);
     }
     say_lock("cache", &all);

@@ -72,8 +72,7 @@ void hak_ended_look(void)
     struct hak_cache *cache = hak_load_acquire(&hand); // pairs with: hak_ended_look
     for (unsigned i = 0; i < LOOKS; i++) {
         struct hak_cache *next = cache != NULL ? cache->next : NULL;
-        // pairs with: registry_add_locked
-        cache = next != NULL ? next : hak_load_acquire(&hak_registry.all);
+        cache = next != NULL ? next : hak_registry_first();
         if (hak_life_is_over(&cache->life) && is_unlocked(cache)) {
             hak_ended_cache(cache);
         }

@@ -56,7 +56,7 @@ static struct hak_cache *registry_add_locked(enum hak_owner_role role)
         hak_seldom_end(cache);
     }
     cache->next = hak_load_relaxed(&hak_registry.all);
-    hak_store_release(&hak_registry.all, cache); // pairs with: hak_sampler_kick
+    hak_store_release(&hak_registry.all, cache); // pairs with: hak_registry_first
     hak_watch_note(&cache->owner);
     return cache;
 }

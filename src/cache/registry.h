@@ -12,7 +12,7 @@ struct hak_registry {
     struct hak_lock lock;
     // Every cache there ever was, newest first; caches are never taken out or unmapped.
     //   written by   holder of lock   registry_add_locked   release
-    //   read by      any              hak_reclaim_spare_slab …   acquire
+    //   read by      any              hak_registry_first    acquire
     _Atomic(struct hak_cache *) all;
     // lock: by role, for the next one of that role. Never one for another: ending a heap frees all
     // that its cache owns, and a thread leaves blocks behind that live on.
@@ -22,6 +22,14 @@ struct hak_registry {
 };
 
 HAK_INTERNAL extern struct hak_registry hak_registry;
+
+// All of them, but for what is added meanwhile.
+HAK_INLINE struct hak_cache *hak_registry_first(void)
+{
+    return hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+}
+#define HAK_EACH_CACHE(cache) \
+    for (struct hak_cache *cache = hak_registry_first(); cache != NULL; cache = cache->next)
 
 // A cache of that role, or NULL. `wanted`: that one, if it is dead.
 HAK_INTERNAL struct hak_cache *hak_registry_get(enum hak_owner_role role, struct hak_cache *wanted);

@@ -34,9 +34,7 @@ void hak_stop_process(void)
     hak_store_relaxed(&hak_slabs_end_nothing, true);
     hak_hook_check();
     const bool has_magazines = !hak_cache_self->is_direct;
-    struct hak_cache *cache =
-        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
-    for (; cache != NULL; cache = cache->next) {
+    HAK_EACH_CACHE (cache) {
         look_at(cache, has_magazines && hak_hook_is_own(cache));
     }
 }

@@ -211,8 +211,7 @@ void hak_world_unlock_in_child(void) HAK_UNPROVEN
     hak_watch_again(&hak_cache_shared.owner);
     hak_purge_forked_locked();
     hak_store_relaxed(&hak_cache_self->thread_id, hak_os_thread_id());
-    for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL;
-         cache = cache->next) {
+    HAK_EACH_CACHE (cache) {
         hak_lock_drop_in_child(&cache->owner.lock);
         hak_watch_again(&cache->owner);
         hak_life_forget(&cache->life);

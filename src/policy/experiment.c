@@ -67,8 +67,7 @@ static _Atomic(uint64_t) *option_place(void)
 static void watch_threads(void)
 {
     experiment.watched_count = 0;
-    struct hak_cache *cache =
-        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+    struct hak_cache *cache = hak_registry_first();
     for (; cache != NULL && experiment.watched_count < WATCHED_MOST; cache = cache->next) {
         struct watched *watched = &experiment.watched[experiment.watched_count];
         watched->thread = hak_load_relaxed(&cache->thread_id);
@@ -118,9 +117,7 @@ static void add_threads(struct hak_round rounds[HAK_VARIANTS])
 
 static void add_magazines(struct hak_round rounds[HAK_VARIANTS])
 {
-    struct hak_cache *cache =
-        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
-    for (; cache != NULL; cache = cache->next) {
+    HAK_EACH_CACHE (cache) {
         hak_lock_take(&cache->owner.lock);
         rounds[hak_cache_group(cache)].resident_bytes += cache->magazine_bytes;
         hak_lock_drop(&cache->owner.lock);

@@ -86,9 +86,7 @@ static void read_work(struct hak_counters *counters)
     counters->sent_parcels = 0;
     uint64_t large_blocks = 0;
     hak_lock_take(&hak_watch.lock); // no cache comes to rest meanwhile, whose counts move
-    struct hak_cache *cache =
-        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
-    for (; cache != NULL; cache = cache->next) {
+    HAK_EACH_CACHE (cache) {
         add_classes(counters, cache);
         counters->sent_parcels += hak_load_relaxed(&cache->counts.sent_parcels);
         for (unsigned i = 0; i <= HAK_LARGE_BINS; i++) {

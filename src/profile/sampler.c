@@ -236,9 +236,7 @@ HAK_COLD void hak_sampler_follow_slow(struct hak_cache *cache)
 
 void hak_sampler_kick(void)
 {
-    struct hak_cache *cache =
-        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
-    for (; cache != NULL; cache = cache->next) {
+    HAK_EACH_CACHE (cache) {
         hak_lock_take(&cache->owner.lock);
         if (cache->owner.has_thread && !cache->is_direct) {
             const uint32_t less = hak_sampler_every(cache) == 0 ? HAK_APART : 0;

@@ -119,8 +119,7 @@ static void walk_locked(struct hak_figures *figures) HAK_REQUIRES(&hak_arena.loc
     if (hak_arena.all.next != NULL) { // the first allocation was made
         add_supers(figures);
     }
-    struct hak_cache *cache = hak_load_relaxed(&hak_registry.all);
-    for (; cache != NULL; cache = cache->next) {
+    HAK_EACH_CACHE (cache) {
         add_cache(figures, cache);
     }
     add_cache(figures, &hak_cache_shared);
@@ -152,9 +151,7 @@ static void count_cache(struct hak_figures *figures, const struct hak_cache *cac
 // Add up the counters. They need no lock, and are right also while they change.
 static void count_all(struct hak_figures *figures)
 {
-    struct hak_cache *cache =
-        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
-    for (; cache != NULL; cache = cache->next) {
+    HAK_EACH_CACHE (cache) {
         count_cache(figures, cache);
         figures->totals.cache_count++;
     }

@@ -71,8 +71,7 @@ static void see_cache(struct hak_cache *cache, hak_waiting_sight *see, void *con
 
 void hak_waiting_everywhere(hak_waiting_sight *see, void *context)
 {
-    struct hak_cache *cache = hak_load_relaxed(&hak_registry.all);
-    for (; cache != NULL; cache = cache->next) {
+    HAK_EACH_CACHE (cache) {
         see_cache(cache, see, context);
     }
     see_cache(&hak_cache_shared, see, context);

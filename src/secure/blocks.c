@@ -115,9 +115,7 @@ void hak_hook_check(void)
     if (!hak_harden.sees_all) {
         return;
     }
-    struct hak_cache *cache =
-        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
-    for (; cache != NULL; cache = cache->next) {
+    HAK_EACH_CACHE (cache) {
         check_cache(cache);
     }
     check_cache(&hak_cache_shared);

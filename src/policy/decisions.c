@@ -12,18 +12,8 @@ static void decision_write(struct hak_decision *place,
 {
     hak_store_relaxed(&place->number, 0);
     hak_fence_stores();
+    *place = *decision; // its number is 0, too
     place->date_ns = hak_os_date_ns();
-    place->kind = decision->kind;
-    place->verdict = decision->verdict;
-    place->option = decision->option;
-    place->games = decision->games;
-    place->difference_ppm = decision->difference_ppm;
-    place->low_ppm = decision->low_ppm;
-    place->high_ppm = decision->high_ppm;
-    for (unsigned variant = 0; variant < HAK_VARIANTS; variant++) {
-        place->values[variant] = decision->values[variant];
-        place->costs[variant] = decision->costs[variant];
-    }
     hak_fence_stores();
     hak_store_relaxed(&place->number, number);
 }

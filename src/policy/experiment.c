@@ -131,8 +131,7 @@ static void half_end(struct hak_round rounds[HAK_VARIANTS])
     uint64_t faults;
     hak_os_usage(&processor_ns, &faults);
     // After fork the child's processor time begins at zero: this half counts as idle.
-    const uint64_t used_ns =
-        processor_ns > before->processor_ns ? processor_ns - before->processor_ns : 0;
+    const uint64_t used_ns = hak_os_gained(processor_ns, before->processor_ns);
     const uint64_t wall_ns = hak_os_now_ns() - before->wall_ns;
     const uint64_t cycles = HAK_CYCLES() - before->cycles;
     const double ns_of_cycle = cycles > 0 ? (double)wall_ns / (double)cycles : 0;

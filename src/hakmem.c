@@ -3,11 +3,11 @@
 
 #include "base/compiler.h"
 #include "cache/dying.h"
+#include "cache/ended.h"
 #include "cache/fork.h"
 #include "cache/hooks.h"
 #include "cache/nested.h"
 #include "cache/start.h"
-#include "cache/stop.h"
 #include "front/environment.h"
 #include "front/replaced.h"
 #include "front/staying.h"
@@ -101,5 +101,5 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 __attribute__((destructor(101))) static void stop(void)
 {
     hak_hook_stopping();
-    hak_stop_process();
+    hak_ended_process();
 }

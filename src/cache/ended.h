@@ -1,7 +1,6 @@
-// ended.h -- the caches of threads that have ended.
+// ended.h -- the caches of threads that have ended; and all, when the process ends.
 //
-// Layer     cache
-// Threads   any.
+// Threads   any; hak_ended_process: the one that ends the process.
 #pragma once
 
 #include "cache/cache.h"
@@ -14,3 +13,6 @@ HAK_INTERNAL void hak_ended_cache(struct hak_cache *cache);
 // looks at some, so there are no more of them than such threads at a time. With no lock of ours, and not in free: it may start a
 // thread.
 HAK_INTERNAL void hak_ended_look(void);
+// At the end of the program, in exit: put the free blocks of the calling thread, and of those that have ended, back into their
+// slabs, which checks them.
+HAK_INTERNAL void hak_ended_process(void);

@@ -100,7 +100,7 @@ static void check_list_locked(const struct hak_list *slabs)
 static void check_cache(struct hak_cache *cache)
 {
     if (!hak_lock_try(&cache->owner.lock)) {
-        return; // see hak_stop_process
+        return; // see hak_ended_process
     }
     HAK_EACH_LISTED (&cache->owner, size_class) {
         check_list_locked(hak_slabs_of(&cache->owner, size_class));

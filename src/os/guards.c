@@ -23,11 +23,6 @@ static bool advise(void *start, size_t bytes, int advice)
     return hak_syscall(SYS_madvise, (long)start, (long)bytes, advice, 0, 0, 0) == 0;
 }
 
-static bool protect(void *start, size_t bytes, int protection)
-{
-    return hak_syscall(SYS_mprotect, (long)start, (long)bytes, protection, 0, 0, 0) == 0;
-}
-
 // An emulator may say that it has done what it does not know: the first one is looked at. Whoever has made one has to be able
 // to remove it, whatever others were told at the same moment.
 static bool install(void *start, size_t bytes)
@@ -53,7 +48,7 @@ bool hak_os_guard(void *start, size_t bytes)
         return true;
     }
     hak_store_relaxed(&is_mixed, true);
-    return protect(start, bytes, PROT_NONE);
+    return hak_syscall_protect(start, bytes, PROT_NONE) == 0;
 }
 
 bool hak_os_unguard(void *start, size_t bytes)
@@ -61,7 +56,8 @@ bool hak_os_unguard(void *start, size_t bytes)
     if (hak_load_relaxed(&regions) == KNOWN && !advise(start, bytes, MADV_GUARD_REMOVE)) {
         return false;
     }
-    return !hak_load_relaxed(&is_mixed) || protect(start, bytes, PROT_READ | PROT_WRITE);
+    return !hak_load_relaxed(&is_mixed) ||
+           hak_syscall_protect(start, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
 unsigned hak_os_guard_mappings(void)
@@ -78,7 +74,7 @@ void *hak_os_map_guarded(size_t bytes)
         return NULL;
     }
     // Without them it is memory like any other.
-    HAK_UNHEEDED(protect(start, page, PROT_NONE));
-    HAK_UNHEEDED(protect(start + page + bytes, page, PROT_NONE));
+    HAK_UNHEEDED(hak_syscall_protect(start, page, PROT_NONE));
+    HAK_UNHEEDED(hak_syscall_protect(start + page + bytes, page, PROT_NONE));
     return start + page;
 }

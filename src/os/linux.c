@@ -167,27 +167,21 @@ void *hak_os_reserve(size_t bytes)
     return mapped(map(NULL, bytes, PROT_READ, MAP_NORESERVE));
 }
 
-static long let_write(void *start, size_t bytes)
-{
-    const long protection = PROT_READ | PROT_WRITE;
-    return hak_syscall(SYS_mprotect, (long)start, (long)bytes, protection, 0, 0, 0);
-}
-
 // A filter (seccomp) may refuse the first way, and not the second.
 bool hak_os_commit(void *start, size_t bytes)
 {
-    return let_write(start, bytes) == 0 ||
+    return hak_syscall_protect(start, bytes, PROT_READ | PROT_WRITE) == 0 ||
            !hak_syscall_failed(map(start, bytes, PROT_READ | PROT_WRITE, MAP_FIXED));
 }
 
 bool hak_os_unseal(void *start, size_t bytes)
 {
-    return noted(let_write(start, bytes), bytes);
+    return noted(hak_syscall_protect(start, bytes, PROT_READ | PROT_WRITE), bytes);
 }
 
 void hak_os_seal(void *start, size_t bytes)
 {
-    HAK_UNHEEDED(hak_syscall(SYS_mprotect, (long)start, (long)bytes, PROT_READ, 0, 0, 0));
+    HAK_UNHEEDED(hak_syscall_protect(start, bytes, PROT_READ));
 }
 
 bool hak_os_unmap(void *start, size_t bytes)

@@ -56,6 +56,11 @@ HAK_INLINE void hak_syscall_close(long file)
     HAK_UNHEEDED(hak_syscall(SYS_close, file, 0, 0, 0, 0, 0));
 }
 
+HAK_INLINE long hak_syscall_protect(const void *start, size_t bytes, int protection)
+{
+    return hak_syscall(SYS_mprotect, (long)start, (long)bytes, protection, 0, 0, 0);
+}
+
 // The kernel takes addresses back from one thread before it gives them to another. ThreadSanitizer does not
 // see our calls, and would judge what the first did there by what the second does: it has to be told.
 #if HAK_TSAN

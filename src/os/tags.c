@@ -24,7 +24,6 @@ bool hak_tags_start(void)
 
 bool hak_tags_map(void *start, size_t bytes)
 {
-    const long protection = PROT_READ | PROT_WRITE | PAGES_HAVE_TAGS;
-    return hak_syscall(SYS_mprotect, (long)start, (long)bytes, protection, 0, 0, 0) == 0;
+    return hak_syscall_protect(start, bytes, PROT_READ | PROT_WRITE | PAGES_HAVE_TAGS) == 0;
 }
 #endif

@@ -60,10 +60,7 @@ static bool does_without_cache(const void *block, const struct hak_owner *owner)
 void hak_thread_start(void)
 {
     pthread_key_t key;
-    hak_lock_take(&hak_registry.lock);
-    const bool is_made = hak_load_relaxed(&thread_key_is_made);
-    hak_lock_drop(&hak_registry.lock);
-    if (is_made || pthread_key_create(&key, thread_end) != 0) {
+    if (hak_load_relaxed(&thread_key_is_made) || pthread_key_create(&key, thread_end) != 0) {
         return;
     }
     hak_lock_take(&hak_registry.lock);

@@ -59,9 +59,8 @@ struct hak_run *hak_run_of(const void *p)
 size_t hak_run_ended_bytes(const void *p)
 {
     p = hak_tag_off(p);
-    const struct hak_super *super = hak_map_super(p);
-    if (super == NULL || super->is_mapping ||
-        (uintptr_t)p - (uintptr_t)super->base >= super->mapped_bytes) {
+    const struct hak_super *super = super_of(p);
+    if (super == NULL || super->is_mapping) {
         return 0;
     }
     const size_t unit = ((uintptr_t)p - (uintptr_t)super->base) / HAK_UNIT_BYTES;

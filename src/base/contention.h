@@ -1,6 +1,5 @@
 // contention.h -- counts who takes which lock for how long, and who writes to what threads share.
 //
-// Layer     base
 // Threads   the counts of a lock: its holder. The others: any.
 //
 // In the build `contention` alone (tools/contention); in others nothing is left of it. There the

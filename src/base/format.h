@@ -1,6 +1,5 @@
 // format.h -- text without malloc, without locale, without stdio.
 //
-// Layer     base
 // Threads   any; no state.
 // Fails     never: text that does not fit is cut.
 //

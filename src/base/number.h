@@ -1,6 +1,5 @@
 // number.h -- numbers in text: in files of the kernel's, in options, in rules.
 //
-// Layer     base
 // Threads   any; no state.
 #pragma once
 

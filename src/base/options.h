@@ -1,6 +1,5 @@
 // options.h -- the option values, and who set them.
 //
-// Layer     base
 // Threads   any may read: single words, relaxed. Who writes holds the lock that hak_option_choose names.
 //
 // A value is the default of options.def until the mode, or what the machine has to give

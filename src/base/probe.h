@@ -1,6 +1,5 @@
 // probe.h -- places that tracers can watch: USDT probes, one nop each.
 //
-// Layer     base
 // Threads   any.
 //
 // A probe is a nop in the code and a note in the file, section .note.stapsdt, that says where the nop is,

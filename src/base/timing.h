@@ -1,6 +1,5 @@
 // timing.h -- cycles spent in slow paths, as histograms, while option debug_timing is on.
 //
-// Layer     base
 // Owns      hak_timings: per path the sum, and how often it took 2^n to 2^(n+1) cycles.
 // Threads   any; each counter on its own.
 //

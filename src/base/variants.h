@@ -1,6 +1,5 @@
 // variants.h -- an option that has two values at a time: a trial in the running process.
 //
-// Layer     base
 // Owns      hak_variants: which option, its two values, and what each group of users has cost.
 // Threads   any; single words, read and written relaxed. policy/trial.h's caller begins and ends a trial.
 //

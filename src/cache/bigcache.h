@@ -1,6 +1,5 @@
 // bigcache.h -- BigCache: freed large blocks that a cache keeps for the next request of their size.
 //
-// Layer     cache
 // Owns      hak_cache.hot: one place for each doubling from 36 KiB to 4 MiB.
 // Threads   the cache's own, unless it says otherwise: a place is filled by the thread, and emptied by anybody with an
 //           exchange.

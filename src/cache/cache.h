@@ -1,6 +1,5 @@
 // cache.h -- what a thread keeps ready: free blocks of its own slabs, and those that it has freed for others.
 //
-// Layer     cache (may include: base, os, meta, slab, owner)
 // Owns      magazines, parcels that are being filled, and freed large blocks.
 // Threads   see each field. "thread" is the one whose hak_cache_self points here; everything marked "lock" may be touched by any
 //           thread that holds the lock of the cache's owner.

@@ -1,6 +1,5 @@
 // direct.h -- caches that keep no magazines: every call is seen, and a freed block goes to its slab.
 //
-// Layer     cache
 // Threads   any, for its own cache, unless it says otherwise.
 //
 // For option check and the injector, and for what hardens the heap by looking at each block (hooks.h). hak_cache_shared

@@ -1,6 +1,5 @@
 // due.h -- how much free memory may wait, and for how long.
 //
-// Layer     cache
 // Threads   any, but where a lock is named.
 // Fails     never; what the kernel does not take waits, and is tried again after a pause that doubles.
 //

@@ -1,6 +1,5 @@
 // dying.h -- malloc and free in a process that ends for a misuse.
 //
-// Layer     cache
 // Threads   any, and in the handler of a signal that interrupted any of them: no lock.
 // Fails     NULL when its addresses are used up.
 //

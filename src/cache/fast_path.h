@@ -1,6 +1,5 @@
 // fast_path.h -- allocate and free a small block: the two paths that count.
 //
-// Layer     cache (may include: base, os, meta, slab, owner)
 // Threads   the calling thread's own cache; no atomic instruction, no lock.
 //
 // Whatever is out of the ordinary -- the first call of a thread, a full or stolen

@@ -1,6 +1,5 @@
 // fork.h -- what happens around fork.
 //
-// Layer     cache
 // Threads   whoever forks.
 // Fails     without memory for the C library's list of such hooks: then fork goes without us.
 #pragma once

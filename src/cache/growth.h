@@ -1,6 +1,5 @@
 // growth.h -- is the time that a longer magazine saves worth the memory that it holds?
 //
-// Layer     cache
 // Threads   none: a pure function of counters; the holder of the cache's lock calls it.
 //
 // A magazine that swings between full and empty would save, were it longer, at best what its refills and

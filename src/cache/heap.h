@@ -1,6 +1,5 @@
 // heap.h -- caches that belong to a heap instead of a thread.
 //
-// Layer     cache
 // Threads   hak_heap_take: any. hak_heap_end: any, while nobody else uses the heap.
 #pragma once
 

@@ -1,6 +1,5 @@
 // hooks.h -- where features come in.
 //
-// Layer     cache
 // Threads   as who calls; no lock is held but where it says so.
 //
 // The core is what every allocator needs, and names nothing of a feature: hardening, guards, sampling, site rules, noted

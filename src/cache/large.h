@@ -1,6 +1,5 @@
 // large.h -- blocks above 32 KiB: runs of units, and mappings of their own.
 //
-// Layer     cache
 // Threads   any, for its own cache, unless it says otherwise.
 // Fails     NULL without memory.
 //

@@ -1,6 +1,5 @@
 // magazine.h -- magazines: their arrays, and emptying them. The caller holds the cache's lock.
 //
-// Layer     cache
 // Threads   the cache's own thread (or the holder of a heap's lock), unless it says "any".
 #pragma once
 

@@ -1,6 +1,5 @@
 // nested.h -- malloc and free inside a call of ours that gives memory back.
 //
-// Layer     cache (may include: base, os, meta, slab, owner)
 // Owns      a small heap of its own: 4 MiB at the beginning of the map's window, whose map slot nobody else has.
 // Threads   any; no lock.
 // Fails     hak_nested_alloc returns NULL, with errno set.

@@ -1,6 +1,5 @@
 // parcels.h -- parcels in which nothing is yet, or no longer.
 //
-// Layer     cache
 // Owns      hak_parcels: the memory of all parcels.
 // Threads   each function with the lock of the cache that it is about.
 // Fails     hak_parcel_make returns NULL without memory.

@@ -1,6 +1,5 @@
 // pools.h -- which pool serves a request, as the options tiny_pool, pool and bigcache say.
 //
-// Layer     cache
 // Threads   any; an option may change at any time, and counts from then on.
 //
 // A pool that is off leaves its requests to the next larger one. Magazines of its classes are never

@@ -1,6 +1,5 @@
 // prewarm.h -- the first allocation of each class without a stall (option prewarm_tls).
 //
-// Layer     cache
 // Threads   the cache's own.
 // Fails     without memory fewer magazines are filled.
 #pragma once

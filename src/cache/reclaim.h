@@ -1,6 +1,5 @@
 // reclaim.h -- what ended threads leave behind, and what others have to spare.
 //
-// Layer     cache
 // Threads   any.
 //
 // The cache of a thread that ends stays whole for the next one that starts, blocks and slabs

@@ -1,6 +1,5 @@
 // refill.h -- filling a magazine that is empty.
 //
-// Layer     cache
 // Threads   the cache's own thread, or the holder of a heap's lock.
 // Fails     NULL without memory.
 #pragma once

@@ -1,6 +1,5 @@
 // refuse.h -- the answer to a request that cannot be served.
 //
-// Layer     cache
 // Threads   any, without locks.
 // Fails     never.
 #pragma once

@@ -1,6 +1,5 @@
 // registry.h -- all caches, and those that wait for a thread.
 //
-// Layer     cache
 // Owns      the list of all caches.
 // Threads   any; one lock, rank "registry".
 // Fails     hak_registry_get returns NULL without memory, and when there are as many caches as ids.

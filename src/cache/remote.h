@@ -1,6 +1,5 @@
 // remote.h -- blocks of other owners that the thread frees, and what others have freed of one's own.
 //
-// Layer     cache
 //
 // A thread gathers the blocks of another owner in a parcel, and hands the parcel over when it is full (owner/inbox.h).
 // The owner's thread empties its inbox when it next runs out of blocks; when it does not come

@@ -1,6 +1,4 @@
 // request.h -- what the program asks for.
-//
-// Layer     cache
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,5 @@
 // rest.h -- a dead cache that owns nothing gives back the pages of its classes.
 //
-// Layer     cache
 // Threads   who holds the cache's lock. hak_rest: with hak_watch.lock as well, so that who has that sees all counts once.
 // Fails     never: pages that the kernel does not take stay.
 //

@@ -1,6 +1,5 @@
 // seen.h -- must every call be seen? Caches keep no magazines then (direct.h).
 //
-// Layer     cache
 // Threads   any.
 #pragma once
 

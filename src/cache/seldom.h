@@ -1,6 +1,5 @@
 // seldom.h -- what a thread seldom asks for has no magazine.
 //
-// Layer     cache
 // Threads   who holds the cache's lock.
 // Fails     never.
 //

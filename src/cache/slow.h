@@ -1,6 +1,5 @@
 // slow.h -- what the fast paths fall back to, in pieces for those who have more to do there (hooks.h).
 //
-// Layer     cache
 // Threads   the calling thread's own caches, without locks.
 #pragma once
 

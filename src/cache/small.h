@@ -1,6 +1,5 @@
 // small.h -- a small block that no fast path found; and the ways to one when the kernel, or a limit, refuses more memory.
 //
-// Layer     cache
 // Threads   any; no lock is held.
 // Fails     NULL with errno ENOMEM: then nothing that is free can serve.
 //

@@ -1,6 +1,4 @@
 // start.h -- how the allocator comes up.
-//
-// Layer     cache
 #pragma once
 
 #include "cache/cache.h"

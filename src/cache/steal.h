@@ -1,6 +1,5 @@
 // steal.h -- taking blocks out of the magazine of a thread that sleeps.
 //
-// Layer     cache
 // Threads   hak_steal_magazines: any, with the cache's lock. The others: the thread, with the lock.
 //
 // The fast paths take no lock and announce nothing, so a thief cannot know what the

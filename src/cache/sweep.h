@@ -1,6 +1,5 @@
 // sweep.h -- passes over the caches: memory that waits goes back, also when its thread sleeps.
 //
-// Layer     cache
 // Threads   any; one lock, rank "sweep".
 //
 // A pass goes over the caches that are watched (watch.h): large blocks kept for longer than the decay time, magazines and

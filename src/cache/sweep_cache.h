@@ -1,6 +1,5 @@
 // sweep_cache.h -- giving back what one cache holds that is not in use.
 //
-// Layer     cache
 // Threads   any that holds the locks.
 #pragma once
 

@@ -1,6 +1,5 @@
 // sweeper.h -- who gives free memory back when, without being asked.
 //
-// Layer     cache
 // Threads   any.
 //
 // In a program with one thread whoever frees: in the slow paths of free what is over the budget goes back at once (due.h),

@@ -1,6 +1,5 @@
 // take.h -- blocks out of the slabs of a cache's owner; and where it gets slabs from: ended threads, other owners, the arena.
 //
-// Layer     cache
 // Threads   any that holds the cache's lock.
 // Fails     NULL, or fewer, without memory.
 #pragma once

@@ -1,6 +1,5 @@
 // thread.h -- a thread gets a cache, and ends.
 //
-// Layer     cache
 // Threads   any.
 // Fails     never: without memory for a cache hak_cache_shared serves.
 #pragma once

@@ -1,6 +1,5 @@
 // world.h -- all locks at a time.
 //
-// Layer     cache
 // Threads   any.
 #pragma once
 

@@ -1,6 +1,5 @@
 // cause.h -- why the kernel refused memory.
 //
-// Layer     failures
 // Threads   any.
 // Fails     never; a limit that cannot be read is not named.
 //

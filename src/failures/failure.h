@@ -1,6 +1,5 @@
 // failure.h -- allocations that were refused: which, why, and for whom.
 //
-// Layer     failures
 // Owns      hak_failures: the latest refused requests, in static memory, for tools that read it from
 //           outside, also from a core dump.
 // Threads   any; no lock: new failures overwrite the oldest, and if two want the same place at once,

@@ -1,6 +1,5 @@
 // cxx_library.h -- the program's C++ library, if it has one.
 //
-// Layer     front
 // Threads   any. Takes the dynamic linker's locks: for slow ways only.
 #pragma once
 

@@ -1,6 +1,5 @@
 // deep_binding.c -- libraries that look for malloc in the C library first.
 //
-// Layer     front
 // Threads   any.
 // Fails     by loading a library as if it had not been asked to bind deeply.
 //

@@ -1,6 +1,4 @@
 // environment.h -- options, and what others say, from the environment.
-//
-// Layer     front
 #pragma once
 
 #include "base/compiler.h"

@@ -1,6 +1,5 @@
 // exceptions.h -- throwing and catching of C++ exceptions, from C.
 //
-// Layer     front
 // Threads   any.
 #pragma once
 

@@ -1,6 +1,5 @@
 // exports.h -- what a loaded object exports, read as the dynamic linker reads it.
 //
-// Layer     front
 // Threads   any; the object has to stay loaded.
 //
 // The table of hashes is as GNU's linkers write it: four numbers, a filter, a bucket for each remainder, and for each symbol its

@@ -1,6 +1,5 @@
 // libc_heap.h -- the C library's own heap, for its debugging malloc.
 //
-// Layer     front
 // Threads   any; hak_libc_heap is written once, before the program's main.
 //
 // libc_malloc_debug.so, preloaded before us (mtrace, mcheck, MALLOC_CHECK_), takes its blocks by the names

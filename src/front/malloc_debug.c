@@ -1,6 +1,6 @@
 // malloc_debug.c -- is the C library's debugging malloc in front of us?
 //
-// Layer     front; in the shared library only
+// Built     into the shared library only
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

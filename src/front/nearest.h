@@ -1,6 +1,5 @@
 // nearest.h -- which of some names somebody may have meant.
 //
-// Layer     front
 // Threads   any; no state.
 #pragma once
 

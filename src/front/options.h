@@ -1,6 +1,5 @@
 // options.h -- options by name: found, read from text, described.
 //
-// Layer     front
 // Threads   any, but hak_option_take: once, before the program's main.
 #pragma once
 

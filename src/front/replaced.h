@@ -1,6 +1,5 @@
 // replaced.h -- what the program brings in place of some of our functions.
 //
-// Layer     front
 // Threads   any; hak_replaced is written once, before the program's main.
 //
 // A program may define some of the C++ operators new and delete. The default forms of the others call the program's then, as

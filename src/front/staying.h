@@ -1,6 +1,5 @@
 // staying.h -- the archive in a library that is closed.
 //
-// Layer     front
 // Threads   one, before anybody else calls us.
 //
 // Threads that have allocated come back to us when they end, and blocks may be in use for as long as the process lives. So a

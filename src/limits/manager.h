@@ -1,6 +1,5 @@
 // manager.h -- memory pressure as a service manager like systemd reports it: MEMORY_PRESSURE_WATCH and MEMORY_PRESSURE_WRITE.
 //
-// Layer     limits
 // Owns      the file that the first variable names.
 // Threads   hak_manager_start: once, before the program's main. The others in the sweeper's ticks, one at a time.
 // Fails     never: if the file cannot be watched, a line on stderr says so, and stalls are read as without a manager.

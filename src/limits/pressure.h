@@ -1,6 +1,5 @@
 // pressure.h -- how near the control group is to its limit, and how long tasks wait for memory.
 //
-// Layer     limits
 // Owns      hak_pressure.
 // Threads   hak_pressure_start: once, before the program's main. The others with the arena's lock, as they
 //           work in static memory.

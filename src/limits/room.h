@@ -1,6 +1,5 @@
 // room.h -- how much memory the process's control group has room for.
 //
-// Layer     limits
 // Owns      hak_room.
 // Threads   the holder of the arena's lock.
 // Fails     never; a limit that cannot be read is none.

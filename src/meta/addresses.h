@@ -1,6 +1,5 @@
 // addresses.h -- addresses for superslabs and large blocks: where they are had from the kernel, and given back.
 //
-// Layer     meta (may include: base, os)
 // Owns      nothing; which addresses are in use is in the map.
 // Threads   the holder of the arena's lock.
 // Fails     NULL when the kernel refuses; what it does not take back, unreleased.h has.

@@ -1,6 +1,5 @@
 // map.h -- what an address is: one load.
 //
-// Layer     meta (may include: base, os)
 // Owns      the table of units (64 KiB each) and the table of superslabs.
 // Threads   read: any, without a lock. written: under the arena's lock (slots) or
 //           by whoever owns the slab (units).

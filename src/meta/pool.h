@@ -1,6 +1,5 @@
 // pool.h -- memory for our own descriptors.
 //
-// Layer     meta (may include: base, os)
 // Owns      mappings of its own, apart from the blocks that programs get, and what it is fed where the kernel refuses
 //           more (slab/feed.h). Both are never unmapped, so a stale pointer to a descriptor can always be read.
 // Threads   any; one lock, rank "pool".

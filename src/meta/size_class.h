@@ -1,6 +1,5 @@
 // size_class.h -- request size to size class, and back.
 //
-// Layer     meta (may include: base)
 // Owns      nothing; constant tables.
 // Threads   any.
 //

@@ -1,6 +1,5 @@
 // unreleased.h -- addresses that the kernel has not taken back when they were released.
 //
-// Layer     meta (may include: base, os)
 // Owns      hak_unreleased: the list of them.
 // Threads   the holder of the arena's lock.
 // Fails     never; see hak_unreleased_drop.

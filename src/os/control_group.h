@@ -1,6 +1,5 @@
 // control_group.h -- the part of the machine that this process may use.
 //
-// Layer     os
 // Threads   one at a time: it works in static memory, for callers may have a small stack.
 // Fails     never; what cannot be read does not limit.
 //

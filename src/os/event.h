@@ -1,6 +1,5 @@
 // event.h -- a file that tells that something has happened: one of the kernel's, a named pipe, or a socket.
 //
-// Layer     os
 // Threads   one at a time for each.
 // Fails     as each function says.
 //

@@ -1,6 +1,6 @@
 // heard.h -- giving memory back so that whoever listens hears it.
 //
-// Layer     os; only files of this layer include it, and hakmem.c.
+// Included  by files of its layer only, and hakmem.c.
 // Threads   any.
 // Fails     as the kernel does: each returns the value, or the error number, negative. errno stays.
 //

@@ -1,6 +1,6 @@
 // kernel.h -- numbers of the kernel's interface, which not every C library has headers for
 //
-// Layer     os; only files of this layer include it.
+// Included  by files of its layer only.
 //
 // The kernel's own headers are not everywhere: musl's compiler finds them only where somebody has put them.
 #pragma once

@@ -1,6 +1,5 @@
 // life.h -- has a thread ended, without anybody having told us?
 //
-// Layer     os (may include: base)
 // Threads   hak_life_begin and hak_life_end: the thread; the rest any.
 // Fails     never; where it cannot be known, no thread has ended.
 //

@@ -1,6 +1,5 @@
 // lock.h -- a small lock for slow paths.
 //
-// Layer     os
 // Threads   any.
 // Fails     never; sleeps in the kernel when contended.
 //

@@ -1,6 +1,5 @@
 // module.h -- which file an address is of.
 //
-// Layer     os
 // Threads   any, also in a signal handler: it reads /proc/self/maps, and nothing of the dynamic linker's.
 #pragma once
 

@@ -1,6 +1,5 @@
 // os.h -- the contract with the operating system.
 //
-// Layer     os (may include: base)
 // Owns      every system call the allocator makes.
 // Threads   any thread, at any time, also before the C library is ready: nothing here touches errno,
 //           thread-local storage or stdio, but for functions of others that listen (heard.h).

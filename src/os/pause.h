@@ -1,6 +1,5 @@
 // pause.h -- what the kernel has refused is not asked for again before a pause, which gets longer each time.
 //
-// Layer     os (may include: base)
 // Threads   any. Two that are refused at the same moment make it longer by two.
 // Fails     never. Where no clock is known it does not end.
 #pragma once

@@ -1,6 +1,5 @@
 // proc.h -- single numbers out of the kernel's files.
 //
-// Layer     os
 // Threads   any.
 // Fails     never; what cannot be read is `otherwise`.
 #pragma once

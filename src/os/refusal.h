@@ -1,6 +1,5 @@
 // refusal.h -- memory that the kernel refused.
 //
-// Layer     os
 // Threads   any; each finds its own refusals.
 // Fails     never.
 #pragma once

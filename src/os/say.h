@@ -1,6 +1,5 @@
 // say.h -- a line for the user, on stderr.
 //
-// Layer     os
 // Threads   any. One system call; allocates nothing, takes no lock.
 // Fails     never: what does not fit into 512 bytes is cut.
 #pragma once

@@ -1,6 +1,6 @@
 // syscall.h -- a system call without errno.
 //
-// Layer     os; only files of this layer include it.
+// Included  by files of its layer only.
 //
 // libc's syscall() stores errno, which lives in thread-local storage: free() must
 // preserve it. Returns the value, or -errno.

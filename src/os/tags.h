@@ -1,6 +1,5 @@
 // tags.h -- memory tagging, as aarch64 has it (MTE): a pointer is good for memory that has the same tag.
 //
-// Layer     os (may include: base)
 // Owns      the instructions for tags, and what of them the kernel is asked for.
 // Threads   any. Whether a wrong tag faults is told each thread: the one that calls hak_tags_start, and those that
 //           it starts.

@@ -1,6 +1,5 @@
 // inbox.h -- blocks that other threads have freed, on their way into their slabs.
 //
-// Layer     owner
 //
 // Only who holds the lock of a slab's owner may touch the slab. So a thread gathers the blocks of another owner in a
 // parcel (cache/remote.h), and hands it over with one atomic instruction when it is full. Blocks for which there was no memory for a

@@ -1,6 +1,5 @@
 // owner.h -- who owns slabs: a thread, a heap, or hak_cache_shared, which has the orphans.
 //
-// Layer     owner (may include: base, os, meta, slab)
 // Owns      slabs, and the blocks that others have freed for them.
 // Threads   see each field: "lock" may be touched by any thread that holds `lock`, "constant" is written before others see it.
 //

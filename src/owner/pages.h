@@ -1,6 +1,5 @@
 // pages.h -- pages inside slabs that go on: which are given back to the system, and when again.
 //
-// Layer     owner
 // Threads   any that holds the owner's lock.
 #pragma once
 

@@ -1,6 +1,5 @@
 // place.h -- a place for a free block, in a magazine or a parcel.
 //
-// Layer     owner
 // Threads   written by the thread whose magazine or parcel it is in and, at a fence, by a thief (steal.c). Under ThreadSanitizer,
 //           which does not know membarrier, a place carries the order that the barrier gives.
 #pragma once

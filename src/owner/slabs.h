@@ -1,6 +1,5 @@
 // slabs.h -- an owner's slabs: lists of them, and blocks that come back. With the owner's lock.
 //
-// Layer     owner
 // Threads   any that holds the lock.
 #pragma once
 

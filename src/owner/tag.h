@@ -1,6 +1,4 @@
 // tag.h -- an owner's number, as map entries carry it.
-//
-// Layer     owner
 #pragma once
 
 #include "base/compiler.h"

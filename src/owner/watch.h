@@ -1,6 +1,5 @@
 // watch.h -- which owners, with their caches, the sweeper looks at: those that are in use or have something to give.
 //
-// Layer     owner
 // Owns      hak_watch.
 // Threads   see each function.
 // Fails     never.

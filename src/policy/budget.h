@@ -1,6 +1,5 @@
 // budget.h -- how much processor time the learner may lose by trying strategies.
 //
-// Layer     policy
 // Threads   none: the state is its caller's.
 //
 // A strategy that is worse than the baseline costs the program time. These losses may be a hundredth of its processor

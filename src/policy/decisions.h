@@ -1,6 +1,5 @@
 // decisions.h -- the log of the decisions in this process and their evidence, for tools (`hakmem explain`).
 //
-// Layer     policy
 // Owns      hak_decisions.
 // Threads   the sweeper's writes; tools read it from outside.
 #pragma once

@@ -1,6 +1,5 @@
 // drift.h -- has the distribution of sizes changed?
 //
-// Layer     policy
 // Threads   none: pure functions.
 //
 // Two histograms of requested sizes are compared by Kolmogorov and Smirnov's statistic, the largest difference of

@@ -1,6 +1,5 @@
 // experiment.h -- option ab: two values of an option on trial in this process.
 //
-// Layer     policy
 // Threads   hak_experiment_start: once, before the program's main. The rest runs in the sweeper's thread.
 //
 // The cost of a cache (options ace, magazine_bytes) is the time of its refills and spills, the page faults of its

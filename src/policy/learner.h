@@ -1,6 +1,5 @@
 // learner.h -- when to learn, what to keep, and when to doubt it.
 //
-// Layer     policy
 // Threads   none: a pure state machine; tuner.c gives it the process's counters.
 //
 // frozen   the latest decision is in force; before the first one, the baseline. After five minutes a winner must win again.

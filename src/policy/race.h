@@ -1,6 +1,5 @@
 // race.h -- which of some variants costs least, from costs with noise.
 //
-// Layer     policy
 // Threads   none: a pure state machine of its caller's. The command line compiles it, too (cli/lab).
 //
 // First, laps find a candidate. In each lap every variant that is left plays one round, in a new random order. After

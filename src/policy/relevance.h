@@ -1,6 +1,5 @@
 // relevance.h -- can the value of an option make a difference to this program?
 //
-// Layer     policy
 // Threads   any: pure functions.
 //
 // Most options change the cost of one kind of the allocator's work. If a program causes little of that work, no

@@ -1,6 +1,5 @@
 // response.h -- what is given back under memory pressure, and the ledger that is written then.
 //
-// Layer     policy
 // Threads   hak_response_start: once, before the program's main. The rest runs in the sweeper's thread, and in
 //           a thread that must give back all free memory before the heap may grow.
 //

@@ -1,6 +1,5 @@
 // score.h -- what a strategy costs: one figure from a round's counters.
 //
-// Layer     policy
 // Threads   any: a pure function.
 //
 // The score is the allocator's cost as processor time, divided by the processor time of the program's own

@@ -1,6 +1,5 @@
 // sequence.h -- what one of two variants saves, from pairs of costs, with an interval that is valid at any moment.
 //
-// Layer     policy
 // Threads   none: a pure state machine of its caller's. The command line compiles it, too (cli/lab).
 //
 // The usual confidence interval is valid at one moment that is fixed in advance. A test that looks again and again,

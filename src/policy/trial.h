@@ -1,6 +1,5 @@
 // trial.h -- which of two values of an option is better, from what each costs at the same time.
 //
-// Layer     policy
 // Threads   none: a pure state machine; experiment.c gives it the process's counters.
 //
 // The caches or superslabs that use the option are in two groups, and each group has one of the values. After a while

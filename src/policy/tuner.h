@@ -1,6 +1,5 @@
 // tuner.h -- the learner at work in this process: it reads the counters and sets options.
 //
-// Layer     policy
 // Owns      hak_tuner.
 // Threads   hak_tuner_start: once, before the program's main. The rest runs in the sweeper's thread.
 //

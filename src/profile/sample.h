@@ -1,6 +1,5 @@
 // sample.h -- the live sampled blocks, with the call stacks and the threads that allocated them.
 //
-// Layer     profile
 // Owns      a record for each sampled block that is live; for each call stack what was allocated there, what is live, and what was
 //           live at the peak of the whole program; and for each thread what it has allocated.
 // Threads   any; one lock, rank "samples". No cache's lock may be held.

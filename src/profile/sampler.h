@@ -1,6 +1,5 @@
 // sampler.h -- which allocations are sampled, and how that costs the fast paths nothing.
 //
-// Layer     profile
 // Owns      the sampling state of each cache that samples.
 // Threads   see each function.
 // Fails     without memory a cache goes on without sampling.

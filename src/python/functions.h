@@ -1,6 +1,5 @@
 // functions.h -- the functions of a Python program that were seen on stacks, by number.
 //
-// Layer     python (may include: base, os, meta, front, stacks)
 // Owns      hak_functions: file, name and first line of each. Entries stay.
 // Threads   any: no lock but the pool's.
 // Fails     beyond the bound below, and without memory, a function has number 0, and is counted.

@@ -1,6 +1,5 @@
 // interpreter.h -- the CPython in this process: where it is, and where the fields of its structs lie.
 //
-// Layer     python (may include: base, os, meta, front, stacks)
 // Owns      hak_interpreter: the data of the first interpreter that was seen on a stack.
 // Threads   any, also in a signal handler: no lock, no allocation, nothing of the dynamic linker's.
 // Fails     an interpreter whose version is not in the tables is ignored.

@@ -1,6 +1,5 @@
 // line_table.h -- the line of an instruction, from CPython's table.
 //
-// Layer     python (may include: base, os, meta, front, stacks)
 // Threads   any; it only reads.
 //
 // The table is that of CPython 3.11 and later (co_linetable): an entry for each run of code units, in order. Its first byte

@@ -1,6 +1,5 @@
 // pages.h -- reading an interpreter's objects safely, wherever their pointers lead.
 //
-// Layer     python (may include: base, os, meta, front, stacks)
 // Owns      hak_pages_readable: pages that could be read a moment ago.
 // Threads   any, also in a signal handler: no lock, no allocation.
 // Fails     false for memory that cannot be read.

@@ -1,6 +1,5 @@
 // python.h -- the frames of a Python program, innermost first, for a thread that is inside of malloc.
 //
-// Layer     python (may include: base, os, meta, front, stacks)
 // Threads   any: no lock of the interpreter's, and none of ours but the pool's when a function is seen for the first time.
 // Fails     with fewer frames, or none.
 //

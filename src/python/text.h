@@ -1,6 +1,5 @@
 // text.h -- a str of CPython's as UTF-8.
 //
-// Layer     python (may include: base, os, meta, front, stacks)
 // Threads   any; it only reads.
 #pragma once
 

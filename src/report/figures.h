@@ -1,6 +1,5 @@
 // figures.h -- the statistics of the heap, summed up.
 //
-// Layer     report
 // Threads   any; takes all locks while it walks the slabs.
 //
 // The only list of figures: malloc_info, hak_stats_json and the report at the end of a program show all

@@ -1,6 +1,5 @@
 // waiting.h -- free blocks that are out of their slabs: in magazines, in parcels, loose.
 //
-// Layer     report
 // Threads   with all locks held (hak_world_lock). Meanwhile running threads still take blocks out of
 //           their magazines and put some in.
 // Fails     never.

@@ -1,6 +1,5 @@
 // modules.h -- the program and its libraries: their addresses, and those of their functions.
 //
-// Layer     rules
 // Threads   any, but not from inside an allocation: it calls the dynamic linker, and reads files.
 // Fails     a file that cannot be read has no functions.
 #pragma once

@@ -1,6 +1,5 @@
 // site.h -- rules for the allocations of single call sites.
 //
-// Layer     rules
 // Owns      the rules, and a cache of the return addresses that were seen.
 // Threads   any. Adding a rule takes the registry's lock; looking one up takes none.
 // Fails     a rule beyond HAK_SITE_RULES_MAX is refused; without memory a block is served as without a rule.

@@ -1,6 +1,5 @@
 // site_rules.h -- the text of site rules: which site, which way.
 //
-// Layer     rules
 // Threads   any; not from inside an allocation (modules.h).
 // Fails     a rule with a mistake prints a line; the others count.
 //

@@ -1,6 +1,5 @@
 // canary.h -- the canary behind a block in use and the zeros of a free one: every malloc and free writes and checks them.
 //
-// Layer     secure
 // Threads   any, for a block that no other thread uses meanwhile.
 // Fails     damage ends the program with a line.
 //

@@ -1,6 +1,5 @@
 // guard.h -- a sample of the small blocks, each between pages that nobody can touch.
 //
-// Layer     secure
 // Owns      a span of addresses with a slot for each sampled block, and who allocated and freed it.
 // Threads   any; no lock: a slot is taken by a compare-and-swap of its state.
 // Fails     without a free slot or without mappings the request gets an ordinary block.

@@ -1,6 +1,5 @@
 // harden.h -- the hardening options of blocks of slabs: canaries, zeros, tags, random numbers.
 //
-// Layer     secure
 // Owns      hak_harden: the options as they were at the start, and the process's secret.
 // Threads   hak_harden_start: once, before the program's main. The others: any, for a block that no other
 //           thread uses meanwhile.

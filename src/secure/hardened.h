@@ -1,6 +1,5 @@
 // hardened.h -- a cache's stocks of free blocks, each of which is checked, and its quarantine.
 //
-// Layer     secure
 // Owns      struct hak_hardened of a thread's or a heap's cache, made when it is first needed.
 // Threads   a thread's: that thread, without a lock, between hak_hardened_enter and hak_hardened_leave; the holder of
 //           the cache's lock once the thread has ended, or while it is not inside (hak_hook_empty). A heap's: the

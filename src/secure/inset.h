@@ -1,6 +1,5 @@
 // inset.h -- a large block between addresses that nobody can touch.
 //
-// Layer     secure
 // Owns      the number of these blocks.
 // Threads   any; each takes the arena's lock.
 // Fails     NULL or false when the kernel refuses; an existing block stays as it was.

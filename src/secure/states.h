@@ -1,6 +1,5 @@
 // states.h -- the state of each block of a hardened slab: free, in use, or changing.
 //
-// Layer     secure
 // Owns      a byte for each block of a hardened slab, behind the slab's bitmap.
 // Threads   a block's byte is written by the thread that has the block in hand, without a lock: the one that
 //           frees it, then the one that works on the quarantine or the stock where it lies. Any thread with

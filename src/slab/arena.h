@@ -1,7 +1,6 @@
 // arena.h -- all that the heap's memory consists of: superslabs, in shards, and large blocks' own mappings; and how
 // much there is of each kind.
 //
-// Layer     slab (may include: base, os, meta)
 // Owns      hak_arena: the shards, the list of everything, and the sums.
 // Threads   any. Superslabs belong to shards, each with a lock, rank "shard"; what is common to all has one, rank
 //           "arena". Taken per slab or large block, not per block.

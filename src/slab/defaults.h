@@ -1,6 +1,5 @@
 // defaults.h -- defaults that fit the machine and the process's control group; and how an option is set.
 //
-// Layer     slab
 // Threads   the holder of the arena's lock: it is that of all who set options.
 #pragma once
 

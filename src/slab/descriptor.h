@@ -1,6 +1,5 @@
 // descriptor.h -- what is known of a run of units: a slab, or a large block.
 //
-// Layer     slab (may include: base, os, meta)
 // Owns      nothing. The descriptors lie in those of the superslabs (super.h), one for each unit.
 // Threads   of a slab, whoever holds the lock of its owner; of a large block, who has it.
 #pragma once

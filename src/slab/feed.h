@@ -1,6 +1,5 @@
 // feed.h -- units for the pool, when the kernel has no memory for it.
 //
-// Layer     slab (may include: base, os, meta)
 // Threads   any.
 // Fails     false when too few units are free, or the pool needs none.
 //

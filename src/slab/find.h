@@ -1,6 +1,5 @@
 // find.h -- where a run is put: in the first gap by address (gaps.h), and what is done when a shard has none.
 //
-// Layer     slab (may include: base, os, meta)
 // Owns      nothing.
 // Threads   the holder of the shard's lock.
 #pragma once

@@ -1,6 +1,5 @@
 // gaps.h -- where free units are, in order of address.
 //
-// Layer     slab (may include: base, os, meta)
 // Owns      for each shard of the arena a tree over the slots of the map: eight bytes for each superslab, and as much
 //           above them, where the shard has superslabs. Of what lies below it a node knows the longest rows of free units,
 //           so that the first that is long enough is found in as many steps as the tree is high, whatever the size of the

@@ -1,6 +1,5 @@
 // hooks.h -- where features come in below the caches: cache/hooks.h says how.
 //
-// Layer     slab
 // Threads   as who calls: for a slab, the holder of its owner's lock.
 #pragma once
 

@@ -1,7 +1,6 @@
 // huge_pages.h -- which memory asks for huge pages: that of a large and dense heap, while they are not
 // dear. docs/decisions/0008-huge-pages.md.
 //
-// Layer     slab (may include: base, os, meta)
 // Owns      what the latest dear one has cost.
 // Threads   any; what ends in _locked under the lock of the superslab's shard, the touch of memory without one.
 #pragma once

@@ -1,6 +1,5 @@
 // mapping.h -- a large block in a mapping of its own.
 //
-// Layer     slab (may include: base, os, meta)
 // Owns      the descriptors of such mappings.
 // Threads   any; each takes the arena's lock.
 // Fails     NULL or false when the kernel refuses; what was there before is still there.

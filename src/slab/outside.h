@@ -1,7 +1,6 @@
 // outside.h -- mappings of their own that lie outside our window, in order of address: the map knows the start of such a
 // one only.
 //
-// Layer     slab (may include: base, os, meta)
 // Owns      the list of them.
 // Threads   any; what ends in _locked under the arena's lock.
 // Fails     hak_outside_reserve_locked returns false without memory.

@@ -1,6 +1,5 @@
 // purge.h -- dirty pages back to the system; their addresses stay ours.
 //
-// Layer     slab (may include: base, os, meta)
 // Owns      nothing.
 // Threads   any. The system calls are made without a lock.
 // Fails     never; what the kernel refuses stays dirty.

@@ -1,7 +1,6 @@
 // queues.h -- which superslab is next: to be given back from, to be unmapped, to put a run into. Everything that
 // changes one says so here, so that nobody has to look through all of them.
 //
-// Layer     slab (may include: base, os, meta)
 // Owns      the lists of each shard.
 // Threads   the holder of the shard's lock.
 #pragma once

@@ -1,6 +1,5 @@
 // ranges.h -- pages on their way back to the system, some ranges at a time.
 //
-// Layer     slab (may include: base, os, meta)
 // Threads   any; the ranges are the caller's.
 #pragma once
 

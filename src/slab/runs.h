@@ -1,6 +1,5 @@
 // runs.h -- runs of units: what slabs and large blocks are made of.
 //
-// Layer     slab (may include: base, os, meta)
 // Owns      nothing; which units are free is in the superslabs.
 // Threads   any; those that change something take the lock of the shard.
 // Fails     NULL or false when the kernel refuses; what was free before is still free.

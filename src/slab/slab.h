@@ -1,6 +1,5 @@
 // slab.h -- a slab: blocks of one size, and which of them are free.
 //
-// Layer     slab (may include: base, os, meta)
 // Owns      the bitmap of a slab's free blocks.
 // Threads   everything here: whoever holds the lock of the slab's owner.
 // Fails     hak_slab_make returns NULL without memory; misuse dies with a line.

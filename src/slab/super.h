@@ -1,6 +1,5 @@
 // super.h -- what is known of a superslab: which of its units are free, and which may be resident.
 //
-// Layer     slab (may include: base, os, meta)
 // Owns      nothing; superslabs.h makes descriptors and keeps them.
 // Threads   the holder of the lock of its shard; of a large block's own mapping, of the arena's.
 #pragma once

@@ -1,7 +1,6 @@
 // superslabs.h -- where a shard's superslabs come from, and where they go: mapped, taken over from another shard,
 // unmapped.
 //
-// Layer     slab (may include: base, os, meta)
 // Owns      the descriptors of superslabs, which are used again.
 // Threads   any; what ends in _locked under the locks that it names.
 // Fails     without memory; what was free before is still free.

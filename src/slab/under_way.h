@@ -1,6 +1,5 @@
 // under_way.h -- what is on its way to the system at this moment: who is about to be refused waits for it.
 //
-// Layer     slab (may include: base, os, meta)
 // Owns      hak_arena.under_way.
 // Threads   any; what ends in _locked under the arena's lock.
 // Fails     never. When too many are under way at a time, nobody waits for the rest.

@@ -1,6 +1,5 @@
 // code.h -- which file the code at an address comes from, also after it was unloaded.
 //
-// Layer     stacks (may include: base, os)
 // Owns      hak_code: an entry for each build of a loaded object that was seen at an address. Entries stay.
 // Threads   any, also in a signal handler: no lock, no allocation.
 // Fails     with a number that says that nothing is known.

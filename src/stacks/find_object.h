@@ -1,6 +1,6 @@
 // find_object.h -- the C library's function that tells, without a lock, which file an address belongs to
 //
-// Layer     stacks (may include: base, os); only files of this layer include it.
+// Included  by files of its layer only.
 //
 // glibc has it since 2.35. A build with older headers may run with a newer C library, so it is declared here. If the C library
 // has no such function, its address is NULL.

@@ -1,6 +1,5 @@
 // frame_table.h -- how to get from a frame to its caller's, from the compiler's unwind tables.
 //
-// Layer     stacks (may include: base, os)
 // Threads   any; it only reads what the dynamic linker has mapped.
 // Fails     HAK_FRAME_UNKNOWN: no table. HAK_FRAME_END also if the rule is one that only a debugger could
 //           follow: a signal's frame, hand-written code.

@@ -1,6 +1,5 @@
 // stack.h -- who called: the return addresses on the calling thread's stack.
 //
-// Layer     stacks (may include: base, os)
 // Owns      a cache of the unwind rules of return addresses.
 // Threads   any, also in a signal handler: no lock, no allocation, no errno.
 // Fails     with fewer frames: a walk ends where it cannot find the next frame.

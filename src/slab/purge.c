@@ -111,7 +111,8 @@ static void load_fill_locked(struct hak_shard *shard,
     }
 }
 
-static void load_purge(struct load *load)
+// True when the kernel has taken some of it.
+static bool load_purge(struct load *load)
 {
     const struct hak_purged result = hak_ranges_purge(&load->rows);
     load->is_zeroed = result.is_zeroed;
@@ -123,6 +124,7 @@ static void load_purge(struct load *load)
             (size_t)((char *)row->start - load->supers[owner]->base) >> HAK_UNIT_LOG2;
         load->done[owner] |= hak_bit_range((unsigned)unit, (unsigned)(row->bytes >> HAK_UNIT_LOG2));
     }
+    return result.done != 0;
 }
 
 // Returns the bytes that were given back.
@@ -139,9 +141,9 @@ static size_t load_return_locked(struct hak_shard *shard, struct load *load)
         const uint64_t rest = load->bits[i] & ~done;
         super->purging_units &= ~load->bits[i];
         super->purged_units |= done;
-        hak_super_fill_holes(super, done);
         super->written_units &= ~(load->is_zeroed ? done : 0);
         purged += hak_super_touched_bytes(super, done);
+        hak_super_fill_holes(super, done);
         hak_super_note_untouched_locked(super, done);
         hak_runs_free_units_locked(shard, super, done, false);
         hak_huge_pages_note_holes_locked(
@@ -153,25 +155,27 @@ static size_t load_return_locked(struct hak_shard *shard, struct load *load)
     return purged;
 }
 
-// The system calls are made without the lock: the units are taken out meanwhile. Returns the bytes that were given back.
-static size_t purge_load(struct hak_shard *shard,
-                         const struct hak_purge_age ages[HAK_VARIANTS],
-                         size_t limit)
+// The system calls are made without the lock: the units are taken out meanwhile. Adds to `*purged` the bytes that were given back.
+// False: there are no more, or they are locked in memory, and trying again would not end.
+static bool purge_load(struct hak_shard *shard,
+                       const struct hak_purge_age ages[HAK_VARIANTS],
+                       size_t limit,
+                       size_t *purged)
 {
     struct load load;
     hak_lock_take(&shard->lock);
     load_fill_locked(shard, &load, ages, limit);
     hak_lock_drop(&shard->lock);
     if (load.count == 0) {
-        return 0;
+        return false;
     }
-    load_purge(&load);
+    const bool is_taken = load_purge(&load);
     hak_lock_take(&shard->lock);
-    const size_t purged = load_return_locked(shard, &load);
+    *purged += load_return_locked(shard, &load);
     hak_lock_drop(&shard->lock);
-    hak_store_relaxed(&hak_arena.is_locked, purged == 0);
+    hak_store_relaxed(&hak_arena.is_locked, !is_taken);
     hak_under_way_tell();
-    return purged;
+    return is_taken;
 }
 
 static size_t purge_units(struct hak_shard *shard,
@@ -179,12 +183,8 @@ static size_t purge_units(struct hak_shard *shard,
                           size_t limit)
 {
     size_t purged = 0;
-    size_t latest;
-    do {
-        latest = purge_load(shard, ages, limit - purged);
-        purged += latest;
-        // None: there are no more, or they are locked in memory, and trying again would not end.
-    } while (latest > 0 && purged < limit);
+    while (purged < limit && purge_load(shard, ages, limit - purged, &purged)) {
+    }
     return purged;
 }
 

@@ -79,38 +79,35 @@ static uint64_t super_huge_units(const struct hak_super *super, uint64_t bits)
     return super->huge_units & hak_super_pages_of(bits);
 }
 
-// The free units that share a huge page with `bits` will be resident with them.
-static void super_dirty_neighbours_locked(struct hak_shard *shard,
-                                          struct hak_super *super,
-                                          uint64_t bits) HAK_REQUIRES(&shard->lock)
+// The free units of huge pages that are touched will be resident with what is used of them.
+static void super_dirty_neighbours_locked(struct hak_super *super, uint64_t touched)
 {
-    const uint64_t touched = super_huge_units(super, bits);
-    const uint64_t more = super->free_units & touched & ~super->dirty_units;
-    const size_t before = hak_super_touched_bytes(super, super->dirty_units);
     hak_super_note_touched_locked(super, touched);
-    super->dirty_units |= more;
+    super->dirty_units |= super->free_units & touched;
     hak_queues_note_dirty_locked(super);
-    hak_arena_count_dirty(
-        shard, super, hak_super_touched_bytes(super, super->dirty_units) - before);
 }
 
 static void super_use_locked(struct hak_shard *shard, struct hak_super *super, uint64_t bits)
     HAK_REQUIRES(&shard->lock)
 {
-    const uint64_t dirty = super->dirty_units & bits;
-    const uint64_t again = super->purged_units & (bits | super_huge_units(super, bits));
+    const uint64_t huge = super_huge_units(super, bits);
+    const uint64_t touched = bits | huge;
+    const size_t dirty_before = hak_super_touched_bytes(super, super->dirty_units & touched);
+    const uint64_t again = super->purged_units & touched;
     super->purged_units &= ~again;
-    const size_t bytes = hak_count_bits(again) * HAK_UNIT_BYTES + hak_super_fill_holes(super, bits);
+    const size_t bytes =
+        hak_count_bits(again) * HAK_UNIT_BYTES + hak_super_fill_holes(super, touched);
     if (bytes != 0) {
         HAK_ARENA_COUNT(shard, retaken_bytes, bytes);
         hak_add_relaxed(&hak_variants.retaken_bytes[hak_super_group(super)], bytes);
     }
     super->free_units &= ~bits;
     super->dirty_units &= ~bits;
-    hak_arena_count_dirty(shard, super, (size_t)0 - hak_super_touched_bytes(super, dirty));
-    if ((super->huge_units & bits) != 0) {
-        super_dirty_neighbours_locked(shard, super, bits);
+    if (huge != 0) {
+        super_dirty_neighbours_locked(super, huge);
     }
+    hak_arena_count_dirty(
+        shard, super, hak_super_touched_bytes(super, super->dirty_units & touched) - dirty_before);
     HAK_ARENA_COUNT(shard, free_bytes, (size_t)0 - hak_count_bits(bits) * HAK_UNIT_BYTES);
     const size_t used = hak_arena_used_bytes();
     if (used > hak_load_relaxed(&hak_arena.used_peak)) {

@@ -126,13 +126,20 @@ HAK_INLINE uint64_t hak_super_whole_units(const struct hak_super *super)
     return super->dirty_units & (~super->huge_units | hak_super_whole_pages(super->free_units));
 }
 
-// What may be resident of these units, if nobody uses them.
+// What may be resident of these units, if nobody uses them: not what nobody has touched, nor what their last slab gave back.
 HAK_INLINE size_t hak_super_touched_bytes(const struct hak_super *super, uint64_t units)
 {
     const struct hak_super_place *place = hak_super_place(super);
     size_t bytes = hak_count_bits(units) * HAK_UNIT_BYTES;
-    for (uint64_t sparse = units & place->sparse_units; sparse != 0; sparse &= sparse - 1) {
-        bytes -= place->untouched[hak_lowest_bit(sparse)] * (size_t)HAK_CHUNK_BYTES;
+    uint64_t parts = units & (place->sparse_units | place->holed_units);
+    for (; parts != 0; parts &= parts - 1) {
+        const unsigned unit = hak_lowest_bit(parts);
+        const bool is_sparse = (place->sparse_units >> unit & 1) != 0;
+        const bool is_holed = (place->holed_units >> unit & 1) != 0;
+        const unsigned end = HAK_UNIT_CHUNKS - (is_sparse ? place->untouched[unit] : 0U);
+        const uint64_t gone = is_holed ? place->purged_chunks[unit] : 0;
+        bytes -= (HAK_UNIT_CHUNKS - hak_count_bits(((UINT64_C(1) << end) - 1) & ~gone)) *
+                 (size_t)HAK_CHUNK_BYTES;
     }
     return bytes;
 }
@@ -141,6 +148,7 @@ HAK_INLINE size_t hak_super_touched_bytes(const struct hak_super *super, uint64_
 HAK_INLINE void hak_super_note_touched_locked(struct hak_super *super, uint64_t units)
 {
     hak_super_place(super)->sparse_units &= ~units;
+    hak_super_place(super)->holed_units &= ~units;
 }
 
 HAK_INLINE void hak_super_note_untouched_locked(struct hak_super *super, uint64_t units)

@@ -36,5 +36,7 @@ int main(void)
     before = hak_fake.purged_bytes;
     const size_t rest = hak_sweep_everything();
     UNIT_CHECK(rest > 0 && rest <= hak_fake.purged_bytes - before);
+    UNIT_CHECK(inside + rest <= SLABS * slab_bytes); // no more than there was
+    UNIT_EQUAL(hak_arena.dirty_bytes, 0);
     return 0;
 }

@@ -161,13 +161,15 @@ bool hak_mapping_is_inset(struct hak_run *run)
     return run->units == 0 && run->base != hak_mapping_super(run)->base;
 }
 
-// What was touched takes the kernel up to 0.1 ms for each mebibyte: with pauses, as others that map or unmap wait for the
+// What lies behind `from`, but for `left` at most. What was touched takes the kernel up to 0.1 ms for each mebibyte: with pauses, as others that map or unmap wait for the
 // kernel's lock. Pages that are locked in memory are refused, and go when the mapping goes.
-static void purge(const struct hak_super *super)
+static void purge(const struct hak_super *super, size_t from, size_t left)
 {
-    const size_t step = HAK_MIB(16); // what is left may take 2 ms
-    for (size_t rest = super->mapped_bytes; rest > step; rest -= step) {
-        HAK_UNHEEDED(hak_os_purge(super->base + rest - step, step));
+    size_t end = super->mapped_bytes;
+    while (end - from > left) {
+        const size_t bytes = hak_least(HAK_MIB(16), end - from);
+        end -= bytes;
+        HAK_UNHEEDED(hak_os_purge(super->base + end, bytes));
     }
 }
 
@@ -191,7 +193,7 @@ static uint64_t leave(struct hak_run *mapping)
 void hak_mapping_end(struct hak_run *mapping)
 {
     struct hak_super *super = hak_mapping_super(mapping);
-    purge(super);
+    purge(super, 0, HAK_MIB(16)); // what is left may take 2 ms
     const uint64_t number = leave(mapping);
     const bool is_gone = hak_os_unmap(super->base, super->mapped_bytes);
     hak_lock_take(&hak_arena.lock);
@@ -254,8 +256,11 @@ bool hak_mapping_may_grow_locked(size_t more) HAK_REQUIRES(&hak_arena.lock)
 bool hak_mapping_resize(struct hak_run *mapping, size_t bytes)
 {
     struct hak_super *super = hak_mapping_super(mapping);
+    const size_t old_bytes = super->mapped_bytes; // who resizes a block is alone with it
+    if (bytes < old_bytes) {
+        purge(super, bytes, HAK_MIB(1)); // what is left goes with the lock held
+    }
     hak_lock_take(&hak_arena.lock);
-    const size_t old_bytes = super->mapped_bytes;
     const bool is_allowed = bytes <= old_bytes || hak_mapping_may_grow_locked(bytes - old_bytes);
     const bool done = is_allowed && (resize_locked(super, bytes) ||
                                      (bytes > old_bytes && move_locked(super, bytes)));

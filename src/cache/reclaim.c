@@ -25,11 +25,11 @@ static bool may_share(const struct hak_owner *a, const struct hak_owner *b)
 }
 
 // Out of its list, with both owners' locks.
-static void slab_take_over(struct hak_run *slab, struct hak_cache *cache)
+static void slab_take_over(struct hak_run *slab, struct hak_owner *from, struct hak_cache *cache)
 {
     hak_list_remove(&slab->link);
     slab->is_swept = false;
-    hak_slab_move(slab, &cache->owner, cache->owner.tag);
+    hak_slabs_move(slab, from, &cache->owner);
 }
 
 static bool may_take_orphans(const struct hak_owner *owner)
@@ -58,7 +58,7 @@ struct hak_run *hak_reclaim_slab(struct hak_cache *cache, unsigned size_class)
     hak_remote_drain(cache, &hak_cache_shared.owner, HAK_REMOTE_SOME); // others wait for the lock
     slab = hak_slabs_first(&hak_cache_shared.owner, size_class);
     if (slab != NULL) {
-        slab_take_over(slab, cache);
+        slab_take_over(slab, &hak_cache_shared.owner, cache);
         hak_count(&cache->counts.adopted_slabs, 1);
     }
     hak_slabs_note_spare(&hak_cache_shared.owner, size_class);
@@ -115,7 +115,7 @@ static struct hak_run *spare_slab_of(struct hak_owner *owner,
     }
     struct hak_run *slab = spare_slab_locked(owner, size_class);
     if (slab != NULL) {
-        slab_take_over(slab, cache);
+        slab_take_over(slab, owner, cache);
     }
     hak_slabs_note_spare(owner, size_class);
     hak_lock_drop(&owner->lock);
@@ -161,7 +161,7 @@ static bool adopt(struct hak_cache *cache, void *block, unsigned size_class)
         hak_load_relaxed(&owner->state) == HAK_OWNER_DEAD && hak_owner_is(owner, block);
     struct hak_run *slab = is_taken ? hak_run_of(block) : NULL;
     if (is_taken) {
-        slab_take_over(slab, cache);
+        slab_take_over(slab, owner, cache);
         hak_slabs_note_spare(owner, size_class);
         hak_count(&cache->counts.adopted_slabs, 1);
     }
@@ -221,7 +221,7 @@ static void make_orphan(struct hak_owner *owner, struct hak_run *slab)
 {
     hak_list_remove(&slab->link);
     hak_slabs_note_spare(owner, slab->size_class);
-    hak_slab_move(slab, &hak_cache_shared.owner, hak_cache_shared.owner.tag);
+    hak_slabs_move(slab, owner, &hak_cache_shared.owner);
     hak_slabs_list(&hak_cache_shared.owner, slab);
     hak_slabs_note_spare(&hak_cache_shared.owner, slab->size_class);
 }

@@ -31,25 +31,21 @@ static bool makes_way(struct hak_cache *cache, struct hak_sweep_how *how)
 static bool may_look(const struct hak_cache *cache, const struct hak_sweep_how *how)
     HAK_REQUIRES(&cache->owner.lock)
 {
-    return how->lots > 0 && (!how->all || cache->owner.strip_lots > 0) && !how->is_put_off;
+    return how->lots > 0 && (!how->all || cache->owner.strip_looks > 0) && !how->is_put_off;
 }
 
-// A pass that takes everything has come to it, and looks at so many slabs: of what its thread takes again meanwhile nothing goes back
-// twice. Also at those of which the kernel has not taken all before, if it is to try again.
+// A pass that takes everything begins with the cache. It looks at slabs as often as the cache has slabs now, so that it ends even if
+// the thread takes again what has gone back. It includes those that the kernel refused before, if it is to try again.
 static void strip_begin(struct hak_cache *cache, const struct hak_sweep_how *how)
     HAK_REQUIRES(&cache->owner.lock)
 {
-    cache->owner.strip = how->strip;
-    cache->owner.strip_lots = 0;
     HAK_EACH_LISTED (&cache->owner, size_class) {
         if (how->tries_again && hak_has_bit(cache->owner.unpurged, size_class)) {
             hak_pages_try_again(&cache->owner, size_class);
         }
-        const struct hak_list *slabs = hak_slabs_of(&cache->owner, size_class);
-        for (const struct hak_list *link = slabs->next; link != slabs; link = link->next) {
-            cache->owner.strip_lots++;
-        }
     }
+    cache->owner.strip = how->strip;
+    cache->owner.strip_looks = cache->owner.slab_count;
 }
 
 // The class is not in use here: let its slabs go, and pages inside them.
@@ -65,9 +61,12 @@ static void sweep_class_locked(struct hak_cache *cache,
     }
     while (may_look(cache, how) && !hak_list_is_empty(hak_slabs_of(&cache->owner, size_class))) {
         how->lots--;
-        cache->owner.strip_lots -= how->all;
-        if (hak_pages_sweep(&cache->owner, size_class, HAK_PAGES_ALL, &how->given) &&
-            makes_way(cache, how)) {
+        const uint32_t looks = how->given.looks;
+        const bool has_more =
+            hak_pages_sweep(&cache->owner, size_class, HAK_PAGES_ALL, &how->given);
+        cache->owner.strip_looks -=
+            (uint32_t)hak_least(how->given.looks - looks, cache->owner.strip_looks);
+        if (has_more && makes_way(cache, how)) {
             return;
         }
     }
@@ -126,7 +125,8 @@ static void sweep_some_locked(struct hak_cache *cache, bool is_own) HAK_REQUIRES
         if (is_own) {
             hak_magazine_shrink(cache, size_class); // each block in it keeps a page
         }
-        struct hak_pages_given given = {0, false}; // what is refused is tried again in another tick
+        struct hak_pages_given given = {.bytes =
+                                            0}; // what is refused is tried again in another tick
         hak_pages_sweep(&cache->owner, size_class, HAK_PAGES_WORTH_IT, &given);
     }
 }

@@ -33,16 +33,6 @@ static void slab_list_if_full(struct hak_cache *cache, struct hak_run *slab)
     }
 }
 
-// A new one. NULL without memory.
-static struct hak_run *slab_make(struct hak_cache *cache, unsigned size_class)
-{
-    struct hak_run *slab = hak_slab_make(&cache->owner, cache->owner.tag, size_class);
-    if (slab != NULL) {
-        hak_count(&cache->owner.classes[size_class].made_slabs, 1);
-    }
-    return slab;
-}
-
 // From ended threads, from caches that can spare one, or a new one. NULL without memory.
 static struct hak_run *slab_from_elsewhere(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
@@ -57,7 +47,7 @@ static struct hak_run *slab_from_elsewhere(struct hak_cache *cache, unsigned siz
     }
     if (slab == NULL) {
         const uint64_t begin = hak_timing_begin();
-        slab = slab_make(cache, size_class);
+        slab = hak_slabs_make(&cache->owner, size_class);
         hak_timing_end(HAK_TIMING_slab_make, begin);
     }
     return slab;
@@ -128,7 +118,7 @@ void *hak_take_fresh(struct hak_cache *cache, unsigned size_class, bool *zeroed)
 {
     struct hak_run *slab = slab_to_take_from(cache, size_class);
     if (slab == NULL) {
-        slab = slab_add(cache, slab_make(cache, size_class));
+        slab = slab_add(cache, hak_slabs_make(&cache->owner, size_class));
         if (slab == NULL) {
             return NULL;
         }

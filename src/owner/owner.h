@@ -76,6 +76,7 @@ struct hak_owner {
     _Atomic(uint64_t) opened_parcels; // lock: for statistics, since the start, whosever it was
     struct hak_parcel *pending;       // lock: taken out of the inbox, not opened yet
     struct hak_list full;             // lock: slabs of any class without blocks to give
+    uint32_t slab_count;              // lock: slabs that it owns, of all classes
     size_t returned_bytes;  // lock: that magazines gave their slabs since the last sweep, net
     size_t scattered_bytes; // lock: that came back to slabs that go on, net
     _Atomic(uint64_t) others_events; // a hint: events, when others came by (sweep_cache.c)
@@ -87,8 +88,9 @@ struct hak_owner {
     _Atomic(uint64_t) spare[HAK_CLASS_WORDS]; // lock; others a hint
 
     struct hak_owner_class classes[HAK_SMALL_CLASSES];
-    uint32_t strip; // lock: the pass that takes everything (watch.h) which has come to it last,
-    uint32_t strip_lots; // lock: and the lots of its slabs that it may still look at
+    // lock: the pass that takes everything (watch.h) which has come to it last, and how many looks at slabs it may still take.
+    uint32_t strip;
+    uint32_t strip_looks;
 };
 
 // For each class that has lists of slabs. Under the owner's lock.

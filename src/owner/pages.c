@@ -2,6 +2,7 @@
 #include "owner/pages.h"
 
 #include "base/bits.h"
+#include "base/check.h"
 #include "owner/slabs.h"
 #include "slab/huge_pages.h"
 #include "slab/ranges.h"
@@ -94,6 +95,8 @@ bool hak_pages_sweep(struct hak_owner *owner,
                              looks < SLABS_LOOKED_AT && !is_load(size_class, lot.count, &ranges);
          looks++) {
         const unsigned before = ranges.count;
+        given->looks++;
+        HAK_LOOK();
         hak_list_remove(&slab->link);
         if (hak_slab_is_idle(slab)) {
             hak_slabs_end(owner, slab); // a hardened one, which stayed as the only one
@@ -125,13 +128,17 @@ void hak_pages_try_again(struct hak_owner *owner, unsigned size_class) HAK_REQUI
 {
     struct hak_list *swept = hak_slabs_swept(owner, size_class);
     hak_set_bit(owner->unpurged, size_class, false);
-    while (!hak_list_is_empty(swept)) {
+    for (unsigned looks = 1; !hak_list_is_empty(swept); looks++) {
         struct hak_run *slab = HAK_LIST_ITEM(swept->next, struct hak_run, link);
         if (!hak_slab_wants_purge(slab)) {
             return;
         }
+        HAK_LOOK();
         slab->is_swept = false;
         hak_list_remove(&slab->link);
         hak_list_append(hak_slabs_of(owner, size_class), &slab->link);
+        if (looks % SLABS_LOOKED_AT == 0) {
+            hak_lock_pass(&owner->lock);
+        }
     }
 }

@@ -15,6 +15,7 @@ enum hak_pages_which {
 struct hak_pages_given {
     size_t bytes;    // that the kernel took
     bool is_refused; // it refused some
+    uint32_t looks;  // at slabs
 };
 
 // Give back pages inside some of the class's slabs, and put these to those that were swept. False when there are no more to do.
@@ -23,6 +24,7 @@ HAK_INTERNAL bool hak_pages_sweep(struct hak_owner *owner,
                                   unsigned size_class,
                                   enum hak_pages_which which,
                                   struct hak_pages_given *given) HAK_REQUIRES(&owner->lock);
-// Those whose pages the kernel did not take lie in front of the swept ones: they are to be swept again.
+// Those whose pages the kernel did not take lie in front of the swept ones: they are to be swept again. Others may have the lock
+// in between.
 HAK_INTERNAL void hak_pages_try_again(struct hak_owner *owner, unsigned size_class)
     HAK_REQUIRES(&owner->lock);

@@ -110,8 +110,26 @@ static void slab_list_again(struct hak_owner *owner, struct hak_run *slab)
     hak_watch_note(owner);
 }
 
+struct hak_run *hak_slabs_make(struct hak_owner *owner, unsigned size_class)
+{
+    struct hak_run *slab = hak_slab_make(owner, owner->tag, size_class);
+    if (slab != NULL) {
+        owner->slab_count++;
+        hak_count(&owner->classes[size_class].made_slabs, 1);
+    }
+    return slab;
+}
+
+void hak_slabs_move(struct hak_run *slab, struct hak_owner *from, struct hak_owner *to)
+{
+    from->slab_count--;
+    to->slab_count++;
+    hak_slab_move(slab, to, to->tag);
+}
+
 void hak_slabs_end(struct hak_owner *owner, struct hak_run *slab)
 {
+    owner->slab_count--;
     hak_count(&owner->classes[slab->size_class].ended_slabs, 1);
     hak_slab_end(slab); // from here on somebody else's
 }

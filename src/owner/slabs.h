@@ -20,6 +20,11 @@ HAK_INTERNAL struct hak_list *hak_slabs_of(struct hak_owner *owner, unsigned siz
 HAK_INTERNAL struct hak_list *hak_slabs_swept(struct hak_owner *owner, unsigned size_class);
 // The first of both; NULL when there is none.
 HAK_INTERNAL struct hak_run *hak_slabs_first(struct hak_owner *owner, unsigned size_class);
+// Slabs are made, end and go to another owner here, so that they are counted. `slab_count` of both owners, with both locks.
+HAK_INTERNAL struct hak_run *hak_slabs_make(struct hak_owner *owner, unsigned size_class);
+HAK_INTERNAL void hak_slabs_move(struct hak_run *slab,
+                                 struct hak_owner *from,
+                                 struct hak_owner *to);
 // Put a slab that is in no list to the end of the one in which it belongs. One whose pages the kernel refused another owner is
 // swept again.
 HAK_INTERNAL void hak_slabs_list(struct hak_owner *owner, struct hak_run *slab);

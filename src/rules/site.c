@@ -67,15 +67,18 @@ static struct hak_cache *companion(struct hak_cache *cache, enum hak_owner_role 
     return *place;
 }
 
-static void move_slabs_locked(struct hak_list *from, struct hak_cache *rest, unsigned size_class)
-    HAK_REQUIRES(&rest->owner.lock)
+static void move_slabs_locked(struct hak_list *from,
+                              struct hak_cache *cache,
+                              struct hak_cache *rest,
+                              unsigned size_class)
+    HAK_REQUIRES(&cache->owner.lock, &rest->owner.lock)
 {
     for (struct hak_list *link = from->next; link != from;) {
         struct hak_run *slab = HAK_LIST_ITEM(link, struct hak_run, link);
         link = link->next;
         if (slab->size_class == size_class) {
             hak_list_remove(&slab->link);
-            hak_slab_move(slab, &rest->owner, rest->owner.tag);
+            hak_slabs_move(slab, &cache->owner, &rest->owner);
             hak_slabs_list(&rest->owner, slab);
         }
     }
@@ -88,9 +91,9 @@ static void class_leave(struct hak_cache *cache, struct hak_cache *rest, unsigne
     hak_lock_take(&cache->owner.lock);
     if (hak_lock_try(&rest->owner.lock)) {
         hak_magazine_retire(cache, size_class);
-        move_slabs_locked(hak_slabs_of(&cache->owner, size_class), rest, size_class);
-        move_slabs_locked(hak_slabs_swept(&cache->owner, size_class), rest, size_class);
-        move_slabs_locked(&cache->owner.full, rest, size_class);
+        move_slabs_locked(hak_slabs_of(&cache->owner, size_class), cache, rest, size_class);
+        move_slabs_locked(hak_slabs_swept(&cache->owner, size_class), cache, rest, size_class);
+        move_slabs_locked(&cache->owner.full, cache, rest, size_class);
         hak_slabs_note_spare(&cache->owner, size_class);
         hak_slabs_note_spare(&rest->owner, size_class);
         hak_lock_drop(&rest->owner.lock);

@@ -24,6 +24,7 @@ enum { CENSUS_MOST = 200000 };
 struct census {
     const void *blocks[CENSUS_MOST];
     size_t count;
+    size_t slabs; // that the owners have, by their own count
 };
 
 static inline void census_note(struct census *census, const void *block)
@@ -61,6 +62,7 @@ static inline void census_magazine(struct census *census,
 
 static inline void census_cache(struct census *census, struct hak_cache *cache)
 {
+    census->slabs += cache->owner.slab_count;
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         if (cache->magazines[size_class].base != NULL) {
             census_magazine(census, cache, size_class);
@@ -76,10 +78,11 @@ static inline void census_cache(struct census *census, struct hak_cache *cache)
     }
 }
 
-// How many blocks are out of their slabs; every slab is looked over.
-static inline size_t census_out(void)
+// How many blocks are out of their slabs; every slab is looked over, and counted.
+static inline size_t census_look(size_t *slabs)
 {
     size_t out = 0;
+    *slabs = 0;
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
         const struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
         for (unsigned unit = 0; !super->is_mapping && unit < HAK_SUPER_UNITS; unit++) {
@@ -87,11 +90,18 @@ static inline size_t census_out(void)
             if ((super->free_units >> unit & 1) == 0 && super->first[unit] == unit &&
                 slab->state == HAK_RUN_SLAB) {
                 hak_slab_verify(slab);
+                ++*slabs;
                 out += hak_load_relaxed(&slab->fresh) - slab->free_blocks;
             }
         }
     }
     return out;
+}
+
+static inline size_t census_out(void)
+{
+    size_t slabs;
+    return census_look(&slabs);
 }
 
 static inline int census_compare(const void *a, const void *b)
@@ -106,6 +116,7 @@ static inline void census_check(void *const *held, size_t count)
 {
     static struct census census;
     census.count = 0;
+    census.slabs = 0;
     for (size_t i = 0; i < count; i++) {
         if (held[i] != NULL) {
             census_note(&census, held[i]);
@@ -120,7 +131,9 @@ static inline void census_check(void *const *held, size_t count)
         UNIT_CHECK(i == 0 || census.blocks[i] != census.blocks[i - 1]);
         UNIT_CHECK(hak_slab_is_out(hak_run_of(census.blocks[i]), census.blocks[i]));
     }
-    UNIT_EQUAL(census.count, census_out());
+    size_t slabs;
+    UNIT_EQUAL(census.count, census_look(&slabs));
+    UNIT_EQUAL(census.slabs, slabs);
 }
 
 // Be another thread.

@@ -391,7 +391,7 @@ static void parcels_for_a_former_owner_are_sent_on(void)
     hak_lock_take(&heir->owner.lock);
     hak_lock_take(&producer->owner.lock);
     hak_list_remove(&slab->link);
-    hak_slab_move(slab, &heir->owner, heir->owner.tag);
+    hak_slabs_move(slab, hak_owner_of(slab->base), &heir->owner);
     hak_list_push(hak_slabs_of(&heir->owner, CLASS), &slab->link);
     hak_lock_drop(&producer->owner.lock);
     hak_lock_drop(&heir->owner.lock);

@@ -33,32 +33,57 @@ void *hak_heap_take(struct hak_cache *heap, unsigned size_class, struct hak_requ
     return hak_small_take_of_heap(heap, request, size_class);
 }
 
-static void slabs_end_locked(struct hak_cache *heap, struct hak_list *slabs)
+static void slab_end_locked(struct hak_cache *heap, struct hak_run *slab)
+    HAK_REQUIRES(&heap->owner.lock)
 {
-    while (!hak_list_is_empty(slabs)) {
-        struct hak_run *slab = HAK_LIST_ITEM(slabs->next, struct hak_run, link);
-        hak_list_remove(&slab->link);
-        slab->free_blocks = hak_load_relaxed(&slab->fresh); // its blocks end with it
-        if (slab->sampled_blocks != 0) {
-            hak_hook_forget_slab(slab);
-        }
-        hak_slabs_end(&heap->owner, slab);
+    hak_list_remove(&slab->link);
+    slab->free_blocks = hak_load_relaxed(&slab->fresh); // its blocks end with it
+    if (slab->sampled_blocks != 0) {
+        hak_hook_forget_slab(slab);
+    }
+    hak_slabs_end(&heap->owner, slab);
+}
+
+static struct hak_run *slab_full(struct hak_cache *heap) HAK_REQUIRES(&heap->owner.lock)
+{
+    struct hak_list *full = &heap->owner.full;
+    return hak_list_is_empty(full) ? NULL : HAK_LIST_ITEM(full->next, struct hak_run, link);
+}
+
+// Slabs that end before others may have the lock: some microseconds.
+enum { END_TOGETHER = 64 };
+
+// Nobody but its user wants the heap's lock, and he no longer; but who wants all locks keeps all threads waiting for it. Who forks
+// leaves no mark in it, so it is dropped in any case.
+static void let_others(struct hak_cache *heap, unsigned *ended) HAK_REQUIRES(&heap->owner.lock)
+{
+    if (++*ended % END_TOGETHER == 0) {
+        hak_lock_pass(&heap->owner.lock);
+        hak_lock_drop(&heap->owner.lock);
+        hak_lock_take(&heap->owner.lock);
     }
 }
 
 // Blocks of a heap are in no parcel (hak_reclaim_or_post), so what is in the heap is all there is to end.
 void hak_heap_end(struct hak_cache *heap)
 {
+    unsigned ended = 0;
+    struct hak_run *slab;
     hak_lock_take(&heap->owner.lock);
     hak_magazine_forget_all(heap);
     hak_hook_forget(heap);
     HAK_EACH_LISTED (&heap->owner, size_class) {
-        slabs_end_locked(heap, hak_slabs_of(&heap->owner, size_class));
-        slabs_end_locked(heap, hak_slabs_swept(&heap->owner, size_class));
+        while ((slab = hak_slabs_first(&heap->owner, size_class)) != NULL) {
+            slab_end_locked(heap, slab);
+            let_others(heap, &ended);
+        }
         hak_slabs_note_spare(&heap->owner, size_class);
     }
-    slabs_end_locked(heap, &heap->owner.full);
-    hak_large_end_all(heap);
+    while ((slab = slab_full(heap)) != NULL) {
+        slab_end_locked(heap, slab);
+        let_others(heap, &ended);
+    }
     hak_lock_drop(&heap->owner.lock);
+    hak_large_end_all(heap);
     hak_ended_bury(heap);
 }

@@ -210,12 +210,23 @@ static void forget_sample(struct hak_run *run)
     }
 }
 
-void hak_large_end_all(struct hak_cache *heap)
+static struct hak_run *large_take_from_heap(struct hak_cache *heap)
 {
-    while (!hak_list_is_empty(&heap->owner.larges)) {
-        struct hak_run *run = HAK_LIST_ITEM(heap->owner.larges.next, struct hak_run, link);
+    struct hak_run *run = NULL;
+    hak_lock_take(&heap->owner.lock);
+    if (!hak_list_is_empty(&heap->owner.larges)) {
+        run = HAK_LIST_ITEM(heap->owner.larges.next, struct hak_run, link);
         hak_list_remove(&run->link);
         hak_store_relaxed(&run->owner, NULL);
+    }
+    hak_lock_drop(&heap->owner.lock);
+    return run;
+}
+
+void hak_large_end_all(struct hak_cache *heap)
+{
+    struct hak_run *run;
+    while ((run = large_take_from_heap(heap)) != NULL) {
         forget_sample(run);
         hak_bigcache_give(run);
     }

@@ -39,7 +39,7 @@ HAK_INTERNAL void *hak_large_resize(struct hak_run *run, size_t bytes);
 // It was copied because it grew, and will grow on: if it lies between guards, leave room behind it.
 HAK_INTERNAL void hak_large_leave_room(void *block);
 
-// Make a block the heap's, and free all that still are. The second with the heap's lock.
+// Make a block the heap's, and free all that still are. Both take the heap's lock, and free without it.
 HAK_INTERNAL void hak_large_belongs(void *block, struct hak_cache *heap);
 HAK_INTERNAL void hak_large_end_all(struct hak_cache *heap);
 

@@ -172,6 +172,43 @@ static void there_are_as_many_as_ids(void)
     hak_registry.count = count;
 }
 
+static struct hak_cache *watched;
+static unsigned turns;
+static unsigned unlocked_ends;
+
+static void have_a_turn(void)
+{
+    turns += hak_load_relaxed(&watched->owner.lock.word) == HAK_LOCK_FREE;
+}
+
+static void look_at_lock(void *start, size_t bytes)
+{
+    (void)start;
+    unlocked_ends += bytes == HAK_MIB(1024) &&
+                     (hak_load_relaxed(&watched->owner.lock.word) & HAK_LOCK_HELD) == 0;
+}
+
+// Who wants all locks, as for statistics, waits for some slabs of a heap that ends, not for all, nor for its large blocks.
+static void others_have_its_lock_meanwhile(void)
+{
+    enum { LARGEST = HAK_SMALL_CLASSES - 1, SLABS = 300 };
+    bool zeroed;
+    watched = make();
+    const unsigned count = SLABS * (unsigned)hak_classes[LARGEST].blocks;
+    for (unsigned i = 0; i < count; i++) {
+        UNIT_CHECK(hak_heap_take(watched, LARGEST, (struct hak_request){1, 1, NULL}) != NULL);
+    }
+    hak_large_belongs(hak_large_alloc(HAK_MIB(1024), 1, 0, &zeroed), watched);
+    hak_fake.on_wait = have_a_turn;
+    hak_fake.on_unmap = look_at_lock;
+    hak_store_relaxed(&watched->owner.lock.word, HAK_LOCK_WAITED); // by somebody who sleeps
+    hak_heap_end(watched);
+    hak_fake.on_wait = NULL;
+    hak_fake.on_unmap = NULL;
+    UNIT_CHECK(turns > 0);
+    UNIT_EQUAL(unlocked_ends, 1);
+}
+
 int main(void)
 {
     new_thread();
@@ -181,6 +218,7 @@ int main(void)
     its_caches_are_used_again_by_heaps_only();
     its_large_blocks_end_with_it();
     what_others_keep_is_taken();
+    others_have_its_lock_meanwhile();
     there_are_as_many_as_ids();
     return 0;
 }

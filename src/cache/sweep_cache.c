@@ -12,16 +12,19 @@
 #include "cache/steal.h"
 #include "owner/pages.h"
 #include "owner/slabs.h"
+#include "owner/watch.h"
 #include "slab/arena.h"
 #include "slab/ranges.h"
 
 // Between two lots: whoever waits for the cache gets its turn. A pass that takes everything goes on with other caches meanwhile, and
-// comes back: where more threads run than there are processors, this one's turn comes when all others have had theirs.
+// comes back: where more threads run than there are processors, this one's turn comes when all others have had theirs. And who waits
+// for the pass, as whoever forks or reads statistics, does so for no longer than a lot takes: other threads may wait for him.
 static bool makes_way(struct hak_cache *cache, struct hak_sweep_how *how)
     HAK_REQUIRES(&cache->owner.lock)
 {
-    if (how->all) {
-        how->is_put_off |= hak_lock_is_wanted(&cache->owner.lock);
+    if (how->all || hak_lock_is_wanted(&hak_watch.lock)) {
+        how->is_put_off |=
+            hak_lock_is_wanted(&hak_watch.lock) || hak_lock_is_wanted(&cache->owner.lock);
         return how->is_put_off;
     }
     hak_lock_pass(&cache->owner.lock);
@@ -275,9 +278,8 @@ bool hak_sweep_cache(struct hak_cache *self,
             return false;
         }
         while (how->lots > 0 && hak_load_relaxed(&cache->owner.is_whole) &&
-               !hak_reclaim_break_up(cache, HAK_RECLAIM_SOME)) {
-            how->lots--;
-            hak_lock_pass(&cache->owner.lock); // it may have a thread again then
+               !hak_reclaim_break_up(cache, HAK_RECLAIM_SOME) && !makes_way(cache, how)) {
+            how->lots--; // it may have a thread again by now
         }
     }
     if (sleeps) {

@@ -17,7 +17,7 @@ struct hak_sweep_how {
     unsigned lots;       // that may still be given back: the rest is for the next pass
     struct hak_pages_given given; // pages inside slabs
     uint32_t strip;               // with `all`: the number of the pass
-    bool is_put_off;              // set, with `all`, when the rest is for later
+    bool is_put_off; // set when the rest of a cache is for later: with `all`, in the same pass
 };
 
 // What it found.

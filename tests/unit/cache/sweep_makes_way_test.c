@@ -1,5 +1,5 @@
-// Who waits for the sweep's lock, as whoever forks does, waits for the sweeper, or malloc_trim, to look at one cache, not at all of
-// them.
+// Who waits for the sweep's lock, as whoever forks does, waits for the sweeper, or malloc_trim, to look at some slabs of one cache,
+// not at all of it, nor at all caches.
 #include "cache/sweep.h"
 #include "cache/sweeper.h"
 
@@ -7,13 +7,16 @@
 #include "base/options.h"
 #include "owner/watch.h"
 
-enum { CLASS = 8, THREADS = 20, SLABS = 4, MOST_BLOCKS = 1 << 16 };
+enum { CLASS = 8, THREADS = 20, SLABS = 4, MOST_SLABS = 80, MOST_BLOCKS = 1 << 16 };
 
 static void *blocks[MOST_BLOCKS];
 static unsigned caches_at_once; // that were looked at since the lock was to be had
 static unsigned most_at_once;
 static unsigned ways; // times that it was, in the middle of a pass
 static struct hak_owner *last;
+static unsigned slabs_at_once; // likewise
+static unsigned most_slabs_at_once;
+static struct hak_run *last_slab;
 
 static void somebody_waits(void *start, size_t bytes)
 {
@@ -22,6 +25,10 @@ static void somebody_waits(void *start, size_t bytes)
     if (hak_watch.lock.word == HAK_LOCK_HELD) {
         hak_watch.lock.word |= HAK_LOCK_WAITED;
     }
+    struct hak_run *slab = owner != NULL ? hak_run_of(start) : NULL;
+    slabs_at_once += slab != NULL && slab != last_slab;
+    last_slab = slab;
+    most_slabs_at_once = slabs_at_once > most_slabs_at_once ? slabs_at_once : most_slabs_at_once;
     caches_at_once += owner != NULL && owner != last;
     last = owner;
     most_at_once = caches_at_once > most_at_once ? caches_at_once : most_at_once;
@@ -32,15 +39,16 @@ static void it_gets_its_turn(void)
     if (hak_watch.lock.word == HAK_LOCK_FREE) {
         ways += hak_watch.unvisited != NULL;
         caches_at_once = 0;
+        slabs_at_once = 0;
     }
 }
 
 // Of each slab all but one block.
-static size_t work_in_threads(void)
+static size_t work_in_threads(size_t threads, size_t slabs)
 {
-    const size_t each = (size_t)SLABS * hak_classes[CLASS].blocks;
-    UNIT_CHECK(THREADS * each <= MOST_BLOCKS);
-    for (size_t thread = 0; thread < THREADS; thread++) {
+    const size_t each = slabs * hak_classes[CLASS].blocks;
+    UNIT_CHECK(threads * each <= MOST_BLOCKS);
+    for (size_t thread = 0; thread < threads; thread++) {
         new_thread();
         for (size_t i = 0; i < each; i++) {
             blocks[thread * each + i] = alloc(CLASS);
@@ -52,7 +60,7 @@ static size_t work_in_threads(void)
             }
         }
     }
-    return THREADS * each;
+    return threads * each;
 }
 
 static void the_sweeper_makes_way(void)
@@ -81,18 +89,8 @@ static void trim_makes_way(void)
     UNIT_EQUAL(hak_watch.strips, 0);
 }
 
-static void check(void (*sweep)(void))
+static void give_all(size_t count)
 {
-    const size_t count = work_in_threads();
-    most_at_once = ways = 0;
-    hak_fake.on_purge = somebody_waits;
-    hak_fake.on_wait = it_gets_its_turn;
-    sweep();
-    hak_fake.on_purge = NULL;
-    hak_fake.on_wait = NULL;
-    UNIT_EQUAL(most_at_once, 1);
-    UNIT_CHECK(ways >= THREADS - 1);
-    UNIT_EQUAL(hak_arena.dirty_bytes, 0); // and the pass goes on to its end
     census_check(blocks, count);
     for (size_t i = 0; i < count; i++) {
         if (blocks[i] != NULL) {
@@ -102,11 +100,44 @@ static void check(void (*sweep)(void))
     }
 }
 
+// Nor at all slabs of that one.
+static void it_waits_for_some_slabs(void)
+{
+    const size_t count = work_in_threads(1, MOST_SLABS);
+    most_slabs_at_once = slabs_at_once = 0;
+    hak_fake.on_purge = somebody_waits;
+    hak_fake.on_wait = it_gets_its_turn;
+    const size_t purged = hak_fake.purged_bytes;
+    hak_sweep_everything();
+    hak_fake.on_purge = NULL;
+    hak_fake.on_wait = NULL;
+    UNIT_CHECK(most_slabs_at_once > 0 && most_slabs_at_once <= 16);
+    UNIT_CHECK(hak_fake.purged_bytes - purged > MOST_SLABS * HAK_UNIT_BYTES / 2);
+    UNIT_EQUAL(hak_watch.strips, 0);
+    give_all(count);
+}
+
+static void check(void (*sweep)(void))
+{
+    const size_t count = work_in_threads(THREADS, SLABS);
+    most_at_once = ways = 0;
+    hak_fake.on_purge = somebody_waits;
+    hak_fake.on_wait = it_gets_its_turn;
+    sweep();
+    hak_fake.on_purge = NULL;
+    hak_fake.on_wait = NULL;
+    UNIT_EQUAL(most_at_once, 1);
+    UNIT_CHECK(ways >= THREADS - 1);
+    UNIT_EQUAL(hak_arena.dirty_bytes, 0); // and the pass goes on to its end
+    give_all(count);
+}
+
 int main(void)
 {
     new_thread();
     census_have_sweeper();
     check(trim_makes_way);
     check(the_sweeper_makes_way);
+    it_waits_for_some_slabs();
     return 0;
 }

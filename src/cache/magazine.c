@@ -14,6 +14,7 @@
 #include "cache/steal.h"
 #include "meta/pool.h"
 #include "os/os.h"
+#include "owner/slabs.h"
 #include "slab/arena.h"
 
 // An array of so many places, the two marks among them; NULL without memory.
@@ -71,6 +72,7 @@ static void set_places(struct hak_cache *cache, unsigned size_class, hak_place *
     cache->magazine_bytes += base != NULL ? grown_by(size_class, log2) : 0;
     count_grown(cache, cache->magazine_bytes);
     hak_set_bit(cache->started, size_class, base != NULL);
+    hak_slabs_lists(&cache->owner, size_class); // who counts looks at classes with lists only
     magazine->base = base;
     magazine->places_log2 = (uint8_t)log2;
 }

@@ -3,6 +3,7 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "base/check.h"
 #include "base/options.h"
 #include "cache/cache.h"
 #include "cache/dying.h"
@@ -95,13 +96,11 @@ static void count_sent(void *figures, const void *block)
 
 static void add_cache(struct hak_figures *figures, struct hak_cache *cache)
 {
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+    HAK_EACH_MAGAZINE (cache, size_class) {
         const struct hak_magazine *magazine = &cache->magazines[size_class];
-        if (magazine->base != NULL) {
-            const hak_place *top = hak_cache_top(cache, size_class);
-            count_cached(
-                figures, size_class, (size_t)(top - magazine->base) - 1 - magazine->bottom);
-        }
+        const hak_place *top = hak_cache_top(cache, size_class);
+        HAK_LOOK();
+        count_cached(figures, size_class, (size_t)(top - magazine->base) - 1 - magazine->bottom);
     }
     hak_waiting_in_parcels(cache, count_sent, figures);
 }
@@ -127,9 +126,12 @@ static void walk_locked(struct hak_figures *figures) HAK_REQUIRES(&hak_arena.loc
     figures->totals.metadata_bytes = hak_pool.mapped_bytes;
 }
 
+// Of the classes that it ever had: all of them lie on some pages of each cache, which nobody else may have touched yet, and all
+// threads wait meanwhile.
 static void count_cache(struct hak_figures *figures, const struct hak_cache *cache)
 {
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+    HAK_EACH_LISTED (&cache->owner, size_class) {
+        HAK_LOOK();
         const struct hak_class_counts *counts = &cache->magazines[size_class].counts;
         struct hak_class_figures *of_class = &figures->classes[size_class];
         of_class->refills += hak_load_relaxed(&counts->refills);

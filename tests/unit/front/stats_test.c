@@ -3,6 +3,7 @@
 #include <hakmem/hakmem.h>
 
 #include "../census.h"
+#include "base/check.h"
 #include "cache/ended.h"
 #include "cache/magazine.h"
 #include "cache/parcels.h"
@@ -137,6 +138,30 @@ static void slabs_of_all_caches_are_added_up(void)
     become(owner);
 }
 
+static uint64_t looks_of_stats(void)
+{
+    struct hak_stats stats;
+    const uint64_t before = hak_load_relaxed(&hak_looks);
+    hak_stats_read(&stats);
+    return hak_load_relaxed(&hak_looks) - before;
+}
+
+// All threads wait for who reads statistics: of each cache he looks at the classes that it had, not at all.
+static void a_cache_costs_what_it_had(void)
+{
+    enum { THREADS = 50 };
+    void *blocks[THREADS];
+    const uint64_t before = looks_of_stats();
+    for (unsigned i = 0; i < THREADS; i++) {
+        new_thread();
+        blocks[i] = alloc(CLASS);
+    }
+    UNIT_CHECK(looks_of_stats() - before <= 2 * THREADS);
+    for (unsigned i = 0; i < THREADS; i++) {
+        give(blocks[i]);
+    }
+}
+
 int main(void)
 {
     other = new_thread();
@@ -152,5 +177,6 @@ int main(void)
     text_is_counted_and_cut();
     what_is_locked_is_not_waited_for();
     blocks_without_a_parcel();
+    a_cache_costs_what_it_had();
     return 0;
 }

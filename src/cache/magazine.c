@@ -72,7 +72,7 @@ static void set_places(struct hak_cache *cache, unsigned size_class, hak_place *
     cache->magazine_bytes += base != NULL ? grown_by(size_class, log2) : 0;
     count_grown(cache, cache->magazine_bytes);
     hak_set_bit(cache->started, size_class, base != NULL);
-    hak_slabs_lists(&cache->owner, size_class); // who counts looks at classes with lists only
+    hak_slabs_of(&cache->owner, size_class); // statistics look at classes with lists alone
     magazine->base = base;
     magazine->places_log2 = (uint8_t)log2;
 }

@@ -132,8 +132,7 @@ struct hak_run *hak_reclaim_spare_slab(struct hak_cache *cache, unsigned size_cl
     const struct hak_cache *first = NULL;
     for (unsigned asked = 0; asked < ASKED && slab == NULL; asked++) {
         if (cache->asked_next == NULL) {
-            cache->asked_next =
-                hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+            cache->asked_next = hak_registry_first();
         }
         if (cache->asked_next == first) {
             break; // once around
@@ -271,8 +270,7 @@ bool hak_reclaim_share(const struct hak_owner *taker, unsigned size_class, size_
 {
     const bool takes_orphans = taker == &hak_cache_shared.owner || may_take_orphans(taker);
     bool has_shared = false;
-    struct hak_cache *cache =
-        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+    struct hak_cache *cache = hak_registry_first();
     for (; cache != NULL && !has_shared && takes_orphans; cache = cache->next) {
         struct hak_owner *owner = &cache->owner;
         if (owner != taker && owner->has_thread && !is_apart(owner)) {

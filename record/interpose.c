@@ -10,6 +10,7 @@
 
 #include "next.h"
 #include "recorder.h"
+#include "within.h"
 
 // The C library's headers declare these without our attributes, and not all of them have free_sized.
 HAK_EXPORT void cfree(void *block);
@@ -31,13 +32,12 @@ HAK_EXPORT void *malloc(size_t bytes)
         if (HAK_UNLIKELY(inner == NULL)) {
             hak_record_refused(EVENT_MALLOC, bytes, 0);
         }
-        hak_recorder.exception = inner;
-        hak_recorder.exception_bytes = bytes;
+        hak_within_note(inner, bytes);
         return inner;
     }
     void *block = hak_next.malloc(bytes);
     hak_record(EVENT_MALLOC, block, bytes);
-    hak_recorder_leave();
+    hak_within_leave(block);
     return block;
 }
 
@@ -47,11 +47,14 @@ HAK_EXPORT void *calloc(size_t count, size_t bytes)
     const bool fits = !__builtin_mul_overflow(count, bytes, &all);
     if (HAK_UNLIKELY(!hak_recorder_enter())) {
         // Early blocks are zero: none is used twice.
-        return hak_next.calloc != NULL ? hak_next.calloc(count, bytes) : hak_early_alloc(all);
+        void *inner =
+            hak_next.calloc != NULL ? hak_next.calloc(count, bytes) : hak_early_alloc(all);
+        hak_within_note(inner, all);
+        return inner;
     }
     void *block = hak_next.calloc(count, bytes);
     hak_record(EVENT_CALLOC, block, fits ? all : SIZE_MAX);
-    hak_recorder_leave();
+    hak_within_leave(block);
     return block;
 }
 
@@ -61,15 +64,15 @@ HAK_EXPORT void free(void *block)
         return;
     }
     if (HAK_UNLIKELY(!hak_recorder_enter())) {
-        if (block == hak_recorder.exception) {
-            hak_recorder.exception = NULL;
-        }
+        hak_within_forget(block);
         hak_next.free(block);
         return;
     }
-    hak_record(EVENT_FREE, block, 0);
+    if (!hak_within_ends(block)) {
+        hak_record(EVENT_FREE, block, 0);
+    }
     hak_next.free(block);
-    hak_recorder_leave();
+    hak_within_leave(NULL);
 }
 
 static void *realloc_early(void *block, size_t bytes)
@@ -82,20 +85,32 @@ static void *realloc_early(void *block, size_t bytes)
     return grown;
 }
 
+static void *realloc_within(void *block, size_t bytes)
+{
+    void *moved =
+        hak_next.realloc != NULL ? hak_next.realloc(block, bytes) : hak_early_alloc(bytes);
+    if (moved != NULL) {
+        hak_within_forget(block);
+        hak_within_note(moved, bytes);
+    }
+    return moved;
+}
+
 HAK_EXPORT void *realloc(void *block, size_t bytes)
 {
     if (HAK_UNLIKELY(block != NULL && hak_early_owns(block))) {
         return realloc_early(block, bytes);
     }
     if (HAK_UNLIKELY(!hak_recorder_enter())) {
-        return hak_next.realloc != NULL ? hak_next.realloc(block, bytes) : hak_early_alloc(bytes);
+        return realloc_within(block, bytes);
     }
-    if (block != NULL) {
+    const bool is_known = block != NULL && !hak_within_ends(block);
+    if (is_known) {
         hak_record(EVENT_REALLOC_FROM, block, 0);
     }
     void *moved = hak_next.realloc(block, bytes);
-    hak_record(block != NULL ? EVENT_REALLOC_TO : EVENT_MALLOC, moved, bytes);
-    hak_recorder_leave();
+    hak_record(is_known ? EVENT_REALLOC_TO : EVENT_MALLOC, moved, bytes);
+    hak_within_leave(moved);
     return moved;
 }
 
@@ -115,12 +130,14 @@ HAK_EXPORT int posix_memalign(void **block, size_t alignment, size_t bytes)
         const int inner = hak_next.posix_memalign(block, alignment, bytes);
         if (inner != 0) {
             hak_record_refused(EVENT_ALIGNED, bytes, log2_of(alignment));
+        } else {
+            hak_within_note(*block, bytes);
         }
         return inner;
     }
     const int error = hak_next.posix_memalign(block, alignment, bytes);
     hak_record_long(EVENT_ALIGNED, error == 0 ? *block : NULL, bytes, log2_of(alignment));
-    hak_recorder_leave();
+    hak_within_leave(error == 0 ? *block : NULL);
     return error;
 }
 
@@ -131,44 +148,51 @@ HAK_EXPORT void *aligned_alloc(size_t alignment, size_t bytes)
         if (inner == NULL) {
             hak_record_refused(EVENT_ALIGNED, bytes, log2_of(alignment));
         }
+        hak_within_note(inner, bytes);
         return inner;
     }
     void *block = hak_next.aligned_alloc(alignment, bytes);
     hak_record_long(EVENT_ALIGNED, block, bytes, log2_of(alignment));
-    hak_recorder_leave();
+    hak_within_leave(block);
     return block;
 }
 
 HAK_EXPORT void *memalign(size_t alignment, size_t bytes)
 {
     if (HAK_UNLIKELY(!hak_recorder_enter())) {
-        return hak_next.memalign(alignment, bytes);
+        void *inner = hak_next.memalign(alignment, bytes);
+        hak_within_note(inner, bytes);
+        return inner;
     }
     void *block = hak_next.memalign(alignment, bytes);
     hak_record_long(EVENT_ALIGNED, block, bytes, log2_of(alignment));
-    hak_recorder_leave();
+    hak_within_leave(block);
     return block;
 }
 
 HAK_EXPORT void *valloc(size_t bytes)
 {
     if (HAK_UNLIKELY(!hak_recorder_enter())) {
-        return hak_next.valloc(bytes);
+        void *inner = hak_next.valloc(bytes);
+        hak_within_note(inner, bytes);
+        return inner;
     }
     void *block = hak_next.valloc(bytes);
     hak_record_long(EVENT_ALIGNED, block, bytes, 12);
-    hak_recorder_leave();
+    hak_within_leave(block);
     return block;
 }
 
 HAK_EXPORT void *pvalloc(size_t bytes)
 {
     if (HAK_UNLIKELY(!hak_recorder_enter())) {
-        return hak_next.pvalloc(bytes);
+        void *inner = hak_next.pvalloc(bytes);
+        hak_within_note(inner, bytes);
+        return inner;
     }
     void *block = hak_next.pvalloc(bytes);
     hak_record_long(EVENT_ALIGNED, block, bytes, 12);
-    hak_recorder_leave();
+    hak_within_leave(block);
     return block;
 }
 

@@ -11,11 +11,12 @@
 
 #include "next.h"
 #include "recorder.h"
+#include "within.h"
 
 static void leave(const bool *has_entered)
 {
     if (*has_entered) {
-        hak_recorder_leave();
+        hak_within_leave(NULL);
     }
 }
 
@@ -32,7 +33,7 @@ static bool enter_new(size_t bytes, size_t alignment)
     const bool has_entered = hak_recorder_enter();
     if (has_entered) {
         hak_recorder.new_bytes = bytes;
-        hak_recorder.exception = NULL;
+        hak_recorder.inner = NULL;
         hak_recorder.new_alignment_log2 = alignment != 0 ? (uint8_t)__builtin_ctzll(alignment) : 0;
         hak_recorder.state = RECORDER_IN_NEW;
     }
@@ -45,7 +46,7 @@ void hak_record_refused(enum event_kind kind, size_t bytes, unsigned alignment_l
     if (self->state == RECORDER_IN_NEW) {
         self->state = RECORDER_BUSY;
         hak_record_long(kind, NULL, bytes, alignment_log2);
-        hak_recorder_leave();
+        hak_within_leave(NULL);
     }
 }
 
@@ -60,9 +61,10 @@ static void leave_new(const bool *has_entered)
     self->state = RECORDER_BUSY;
     hak_record_long(
         alignment_log2 != 0 ? EVENT_ALIGNED : EVENT_MALLOC, NULL, self->new_bytes, alignment_log2);
-    if (self->exception != NULL) {
-        hak_record(EVENT_MALLOC, self->exception, self->exception_bytes);
+    if (self->inner != NULL) {
+        hak_record(EVENT_MALLOC, self->inner, self->inner_bytes);
     }
+    self->inner = NULL;
     hak_recorder_leave();
 }
 
@@ -88,7 +90,7 @@ static void note_alloc(bool has_entered, const void *block, size_t bytes, size_t
     } else {
         hak_record(EVENT_MALLOC, block, bytes);
     }
-    hak_recorder_leave();
+    hak_within_leave(block);
 }
 
 static void *alloc_without_runtime(size_t bytes, size_t alignment)
@@ -120,7 +122,7 @@ static void *alloc_without_runtime(size_t bytes, size_t alignment)
             return;                                   \
         }                                             \
         SCOPE_ENTER();                                \
-        if (has_entered) {                            \
+        if (has_entered && !hak_within_ends(block)) { \
             hak_record(EVENT_FREE, block, 0);         \
         }                                             \
         void(*next) parameters;                       \

@@ -194,15 +194,12 @@ bool hak_recorder_enter_slow(struct recorder *self)
     if (self->state != RECORDER_NEW) {
         return false;
     }
-    self->state = RECORDER_BUSY;
+    self->state = RECORDER_WRITING;
     const int error = errno;
     start_once();
     errno = error;
-    if (channel == NULL) {
-        self->state = RECORDER_OFF;
-        return false;
-    }
-    return true;
+    self->state = channel != NULL ? RECORDER_BUSY : RECORDER_OFF;
+    return channel != NULL;
 }
 
 // ---- introductions ----
@@ -494,7 +491,10 @@ void hak_record_long(enum event_kind kind, const void *block, size_t bytes, unsi
         note_time(self, time);
     } else if (!collector_is_gone && hak_load_relaxed(&channel->is_stopped) == 0) {
         const int error = errno;
+        const uint8_t state = self->state;
+        self->state = RECORDER_WRITING;
         record_slow(kind, block, bytes, alignment_log2);
+        self->state = state;
         errno = error;
     }
 }

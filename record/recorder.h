@@ -33,16 +33,17 @@ struct recorder {
     uint8_t endings;            // how often its destructor was called
     uint8_t new_alignment_log2; // of the operator new that it is in; 0: not asked for
     size_t new_bytes;
-    const void *exception; // what malloc gave to that operator last: if it throws, the exception
-    size_t exception_bytes;
+    const void *inner; // what the call that it is in took last from malloc's family: within.h
+    size_t inner_bytes;
 };
 
 enum recorder_state {
     RECORDER_NEW,
     RECORDER_IDLE,
-    RECORDER_BUSY,   // in a call of malloc's family: what that calls in turn is not recorded
-    RECORDER_IN_NEW, // in an operator new: likewise, until what it asks for is refused
-    RECORDER_OFF,    // there is no channel
+    RECORDER_BUSY,    // in a call of malloc's family: what that calls in turn is not recorded
+    RECORDER_IN_NEW,  // in an operator new: likewise, until what it asks for is refused
+    RECORDER_WRITING, // what is taken now is the recorder's own
+    RECORDER_OFF,     // there is no channel
 };
 
 // The lowest bit of a process's standing; the process's number is above it.

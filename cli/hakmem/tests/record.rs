@@ -382,6 +382,47 @@ fn a_new_of_an_allocators_own_that_fails_is_one_call() {
     assert_eq!(process["live_blocks_end"], 1, "{process}");
 }
 
+/// As snmalloc does for the end of a thread: what the C library takes for that is freed when no call of malloc's is at work.
+#[test]
+fn what_an_allocator_takes_for_itself_is_freed_as_it_was_taken() {
+    let workshop = Workshop::open();
+    let library = "#include <cstdlib>\n#include <new>\nextern \"C\" void *__libc_malloc(std::size_t);\n\
+        extern \"C\" void __libc_free(void *);\nstruct Keeps {\n    void *block;\n\
+        Keeps() : block(std::calloc(1, 500)) {}\n    ~Keeps() { std::free(block); }\n};\n\
+        void *operator new(std::size_t bytes)\n{\n    static thread_local Keeps keeps;\n    if (bytes >> 40) {\n\
+        throw std::bad_alloc();\n    }\n    return keeps.block == nullptr ? nullptr : __libc_malloc(bytes);\n}\n\
+        void operator delete(void *block) noexcept { __libc_free(block); }\n\
+        void operator delete(void *block, std::size_t) noexcept { __libc_free(block); }\n";
+    let source = "#include <new>\n#include <thread>\nstatic void work()\n{\n    volatile std::size_t most = std::size_t(1) << 62;\n\
+        for (int i = 0; i < 9; i++) {\n        try {\n            ::operator delete(::operator new(most));\n\
+        } catch (const std::bad_alloc &) {\n        }\n        ::operator delete(::operator new(1000 + i));\n    }\n}\n\
+        int main()\n{\n    for (int i = 0; i < 3; i++) {\n        std::thread(work).join();\n    }\n    work();\n}\n";
+    let files = [
+        workshop.write("own.cpp", library),
+        workshop.write("throws.cpp", source),
+    ];
+    let made = |name: &str, arguments: &[&str]| {
+        let made = std::process::Command::new("c++")
+            .args(["-O1", "-w", "-pthread", "-o", name])
+            .args(arguments)
+            .current_dir(workshop.folder())
+            .status();
+        assert!(made.unwrap().success());
+    };
+    made("libown.so", &["-shared", "-fPIC", text(&files[0])]);
+    made("throws", &[text(&files[1]), "./libown.so"]);
+    workshop.hakmem(&["record", "--", "./throws"]).ended_with(0);
+    let said = workshop.hakmem(&["trace", "info", "trace.hkt", "--json"]);
+    let value: serde_json::Value = serde_json::from_str(&said.output).unwrap();
+    let process = &value["processes"][0];
+    let calls = &process["calls"];
+    assert_eq!(calls["foreign_free"], 0, "{calls}");
+    assert_eq!(calls["implied_free"], 0, "{calls}");
+    assert_eq!(calls["failed"], 4 * 9, "{calls}");
+    let sizes = process["top_sizes"].as_array().unwrap();
+    assert!(sizes.iter().all(|size| size[0] != 500), "{sizes:?}");
+}
+
 /// However many other sizes came before it.
 #[test]
 fn a_size_that_is_frequent_late_is_counted() {

@@ -3,6 +3,12 @@
 
 use std::ops::RangeInclusive;
 
+/// Runs of one thing: what is kept of each has to find room, and so has the order of all.
+pub const RUNS_RANGE: RangeInclusive<i64> = 1..=10_000;
+/// One sample in so many bytes: the library takes no more (option sample_bytes).
+pub const EVERY: RangeInclusive<u64> = 1..=1 << 40;
+pub const NO_PORT: &str = "a port is a number from 1 to 65535";
+
 /// What a `Duration` holds, and what a wait may be added to.
 const SECONDS: RangeInclusive<f64> = 0.0..=1e19;
 
@@ -12,6 +18,11 @@ pub fn seconds(word: &str) -> Result<f64, String> {
 
 pub fn percent(word: &str) -> Result<f64, String> {
     within(word, &(0.0..=100.0)).ok_or_else(|| "a number from 0 to 100".into())
+}
+
+pub fn rows(word: &str) -> Result<usize, String> {
+    let number = word.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "a number from 1 on".into())
 }
 
 fn within(word: &str, range: &RangeInclusive<f64>) -> Option<f64> {

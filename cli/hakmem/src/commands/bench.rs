@@ -1,5 +1,6 @@
 //! `hakmem bench`: the project's own workloads under all allocators.
 
+use crate::numbers::RUNS_RANGE;
 use crate::output::{Output, all_written, keep_apart, show};
 use crate::progress::Progress;
 use crate::say;
@@ -65,7 +66,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "PATTERN", conflicts_with = "resume")]
     workloads: Vec<String>,
     /// Runs of each (default: 10, with --after-peak and --day 3, with --quick 2)
-    #[arg(short = 'n', long, value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "resume")]
+    #[arg(short = 'n', long, value_parser = clap::value_parser!(u32).range(RUNS_RANGE), conflicts_with = "resume")]
     runs: Option<u32>,
     /// Real programs (bench/real) instead of our own
     #[arg(long, conflicts_with = "resume")]

@@ -1,5 +1,6 @@
 //! `hakmem compare`: one program under several allocators.
 
+use crate::numbers::{NO_PORT, RUNS_RANGE};
 use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::say;
@@ -58,13 +59,13 @@ pub struct Arguments {
     #[arg(short, long, value_name = "NAME", default_value = BASELINE)]
     baseline: String,
     /// Runs of each [default: 10, then up to 100 for a minute, until ratios are known to 5 %]
-    #[arg(short = 'n', long, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'n', long, value_parser = clap::value_parser!(u32).range(RUNS_RANGE))]
     runs: Option<u32>,
     /// What the program reads from standard input (default: nothing)
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
     /// Seconds after which a run is ended and its allocator refused
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
     /// Send what the program prints through a shell command before it is compared
     #[arg(long, value_name = "COMMAND", conflicts_with = "ignore_output")]
@@ -91,7 +92,12 @@ struct ServerArguments {
     #[arg(long, value_name = "COMMAND", requires = "server")]
     client: Vec<String>,
     /// The port or the socket file by which the server shows that it is ready
-    #[arg(long, value_name = "PORT|SOCKET", requires = "server")]
+    #[arg(
+        long,
+        value_name = "PORT|SOCKET",
+        requires = "server",
+        allow_negative_numbers = true
+    )]
     ready: Option<String>,
 }
 
@@ -246,8 +252,13 @@ fn server(arguments: &ServerArguments) -> Result<Option<Server>> {
         return Ok(None);
     };
     let ready = match text.parse::<u16>() {
-        Ok(port) => Ready::Port(port),
-        Err(_) => Ready::Socket(absolute(
+        Ok(port) if port > 0 => Ready::Port(port),
+        _ if text.parse::<f64>().is_ok() => {
+            return Err(usage!(
+                "--ready {text}: {NO_PORT}; a socket file of that name is './{text}'"
+            ));
+        }
+        _ => Ready::Socket(absolute(
             Path::new(text),
             &env::current_dir().map_err(|error| failed!("the current folder: {error}"))?,
         )),

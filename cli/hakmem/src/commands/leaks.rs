@@ -1,7 +1,7 @@
 //! `hakmem leaks`: what is still allocated, by call stack and age.
 
 use crate::frames::{By, Folded};
-use crate::numbers::seconds;
+use crate::numbers::{self, seconds};
 use crate::output::{self, print_json, show, terminal};
 use crate::profile::group::grouped;
 use crate::profile::look::snapshot;
@@ -66,7 +66,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER", requires = "exit")]
     process: Option<usize>,
     /// With --exit: one sample in so many bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "BYTES", default_value_t = 1, value_parser = clap::value_parser!(u64).range(numbers::EVERY))]
     every: u64,
     /// Leave out what is younger than so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = seconds, allow_negative_numbers = true)]

@@ -3,7 +3,7 @@
 mod push;
 
 use crate::frames::{By, Folded};
-use crate::numbers::seconds;
+use crate::numbers::{self, seconds};
 use crate::output::{self, all_written, print_json, show, terminal};
 use crate::profile::group::grouped;
 use crate::profile::look::{EVERY, look, snapshot};
@@ -46,7 +46,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "core", value_parser = seconds, allow_negative_numbers = true)]
     seconds: Option<f64>,
     /// One sample in so many bytes
-    #[arg(long, value_name = "BYTES", default_value_t = EVERY, conflicts_with = "core", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "BYTES", default_value_t = EVERY, conflicts_with = "core", value_parser = clap::value_parser!(u64).range(numbers::EVERY))]
     every: u64,
     /// What is not freed yet [default, unless sampling is switched on for this]
     #[arg(long, group = "view")]

@@ -2,6 +2,7 @@
 
 mod limit;
 
+use crate::numbers::RUNS_RANGE;
 use crate::output::{self, Output, Shown};
 use crate::page::Page;
 use crate::progress;
@@ -61,7 +62,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER|all", value_parser = parse_process)]
     process: Option<Which>,
     /// Runs of each, besides the one that measures latencies
-    #[arg(short = 'n', long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'n', long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(RUNS_RANGE))]
     runs: u32,
     /// What to write to the blocks: the first byte of each page, all, none
     #[arg(long, value_name = "WHAT", default_value = "pages", value_parser = parse_touch)]

@@ -45,10 +45,16 @@ pub struct Arguments {
     #[arg(value_parser = process_number)]
     pid: Option<i32>,
     /// Seconds between two looks
-    #[arg(short, long, value_name = "SECONDS", default_value = "1")]
+    #[arg(
+        short,
+        long,
+        value_name = "SECONDS",
+        default_value = "1",
+        allow_negative_numbers = true
+    )]
     delay: f64,
     /// Print so many lines and end
-    #[arg(short = 'n', long, value_name = "COUNT")]
+    #[arg(short = 'n', long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     lines: Option<u64>,
 }
 

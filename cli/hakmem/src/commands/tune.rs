@@ -1,5 +1,6 @@
 //! `hakmem tune`: which options suit a program best, by a tournament over repeated runs.
 
+use crate::numbers::RUNS_RANGE;
 use crate::output::{show, terminal};
 use crate::say;
 use crate::start::{environment, preloadable, prove, unread_input};
@@ -34,7 +35,7 @@ prints is thrown away.";
 #[command(after_help = EXAMPLES, override_usage = "hakmem tune [OPTIONS] [--] PROGRAM [ARGUMENT]...\n       hakmem tune --explain FILE")]
 pub struct Arguments {
     /// Laps and pairs at most: in a lap every strategy that is still in the race plays one run
-    #[arg(short, long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..))]
+    #[arg(short, long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=*RUNS_RANGE.end()))]
     laps: u32,
     /// Where to write the profile
     #[arg(short, long, value_name = "FILE", default_value = "hakmem.profile")]

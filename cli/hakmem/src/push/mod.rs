@@ -4,6 +4,7 @@
 pub mod labels;
 mod otlp;
 
+use crate::numbers::NO_PORT;
 use crate::profile::{Snapshot, pprof};
 use crate::protobuf::{Fields, Message};
 use labels::Labels;
@@ -73,6 +74,12 @@ impl Server {
         let port: Option<u16> = host
             .rsplit_once(':')
             .and_then(|(_, port)| port.parse().ok());
+        let digits = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
+        if port.is_none_or(|port| port == 0)
+            && host.rsplit_once(':').is_some_and(|(_, port)| digits(port))
+        {
+            return Err(NO_PORT.into());
+        }
         let usual = KINDS.iter().find(|kind| Some(kind.2) == port);
         let (kind, _, _, endpoint) = match named.map(|(kind, _)| kind).or(usual) {
             Some(kind) => *kind,

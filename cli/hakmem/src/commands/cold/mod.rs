@@ -45,10 +45,10 @@ pub struct Arguments {
     #[arg(value_parser = process_number)]
     pid: i32,
     /// Cold is what was not touched for so long
-    #[arg(long, default_value_t = 10.0)]
+    #[arg(long, default_value_t = 10.0, allow_negative_numbers = true)]
     seconds: f64,
     /// What a GiB costs a month: shows what is cold in money
-    #[arg(long, value_name = "PRICE")]
+    #[arg(long, value_name = "PRICE", allow_negative_numbers = true)]
     price: Option<f64>,
     /// A row of the table for each of these
     #[arg(long, value_enum, default_value = "stack")]

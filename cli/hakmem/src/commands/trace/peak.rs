@@ -2,6 +2,7 @@
 
 use super::{add_row, percent, print_table, size_range, table};
 use crate::frames::{By, Folded, place};
+use crate::numbers::rows;
 use crate::output::{self, line, print_json};
 use crate::profile::at_peak::{AtPeak, Which};
 use crate::profile::of_trace::has_no_stacks;
@@ -31,7 +32,7 @@ pub struct Peak {
     folded: Folded,
 
     /// How many rows
-    #[arg(short = 'n', long, value_name = "NUMBER", default_value = "10")]
+    #[arg(short = 'n', long, value_name = "NUMBER", default_value = "10", value_parser = rows)]
     count: usize,
 
     /// A block is temporary if the thread that asked for it frees it, and asks for at most so many others meanwhile

@@ -1,6 +1,7 @@
 //! `hakmem trace top-sites`: which call sites allocate most.
 
 use crate::frames::{self, Folded};
+use crate::numbers::rows;
 use crate::output::{self, line, print_json};
 use crate::profile::notes;
 use crate::profile::of_trace::has_no_stacks;
@@ -25,7 +26,7 @@ pub struct TopSites {
     by: By,
 
     /// How many
-    #[arg(short = 'n', long, value_name = "NUMBER", default_value = "10")]
+    #[arg(short = 'n', long, value_name = "NUMBER", default_value = "10", value_parser = rows)]
     count: usize,
 
     /// With --by live: also what languages and the C library keep until a process ends

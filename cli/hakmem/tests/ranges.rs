@@ -1,0 +1,57 @@
+//! A number that is outside of what it can mean is refused before the work begins, and the line says what it can be.
+
+mod support;
+
+use support::Workshop;
+
+#[test]
+fn what_can_mean_nothing_is_refused() {
+    let workshop = Workshop::open();
+    let server = "--server=sleep 60";
+    for (words, range) in [
+        (
+            &["compare", server, "--client=true", "--ready=70000"][..],
+            "port",
+        ),
+        (&["compare", server, "--client=true", "--ready=0"], "port"),
+        (&["compare", server, "--client=true", "--ready=-7"], "port"),
+        (
+            &["compare", "--timeout", "0", "--", "true"],
+            "0 is not in 1..",
+        ),
+        // What is kept of so many runs has no room.
+        (&["compare", "-n", "10001", "--", "true"], "1..=10000"),
+        (&["bench", "-n", "10001", "-w", "nothing"], "1..=10000"),
+        (&["replay", "-n", "10001", "trace.hkt"], "1..=10000"),
+        (&["tune", "-l", "10001", "--", "true"], "2..=10000"),
+        // The library takes no more, and would sample nothing.
+        (
+            &["leaks", "--every", "1099511627777", "--exit", "--", "true"],
+            "..=1099511627776",
+        ),
+        (
+            &["profile", "--every", "1099511627777", "1"],
+            "..=1099511627776",
+        ),
+        (
+            &["profile", "1", "--push", "pyroscope+http://127.0.0.1:70000"],
+            "port",
+        ),
+        (&["profile", "1", "--push", "otlp+http://[::1]:0"], "port"),
+        (&["top", "-n", "0"], "0 is not in 1.."),
+        (&["top", "-d", "-1"], "from 0.05 to 3600"),
+        (&["cold", "1", "--price", "-1"], "a number from 0 on"),
+        (&["cold", "1", "--seconds", "-1"], "from 0 to a million"),
+        (&["trace", "top-sites", "-n", "0", "trace.hkt"], "from 1 on"),
+        (&["trace", "peak", "-n", "0", "trace.hkt"], "from 1 on"),
+    ] {
+        let answer = workshop.hakmem(words);
+        answer.ended_with(2);
+        let errors = &answer.errors;
+        assert!(errors.contains(range), "{words:?}: {errors}");
+        assert!(
+            !errors.contains("unexpected argument"),
+            "{words:?}: {errors}"
+        );
+    }
+}

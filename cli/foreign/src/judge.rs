@@ -152,7 +152,7 @@ impl Look<'_> {
         let others = &self.ledger.others;
         let unknown = match self.hakmem {
             None => self.ledger.hakmem_bytes,
-            Some(_) => 0,
+            Some(account) => account.resident.copies,
         };
         [
             (Part::Live, self.live()),

@@ -49,8 +49,14 @@ pub fn ours(ledger: &Ledger) -> [Row; 10] {
     ]
 }
 
-pub fn others(ledger: &Ledger) -> [Row; 3] {
-    [
+/// What is not this heap's. Hardly a process has other copies: a line of them only where it does.
+pub fn others(ledger: &Ledger) -> impl Iterator<Item = Row> {
+    let copies = (
+        "other copies",
+        ledger.copies,
+        "of hakmem: their heaps, used and free",
+    );
+    let rest = [
         (
             "files",
             ledger.files,
@@ -62,7 +68,9 @@ pub fn others(ledger: &Ledger) -> [Row; 3] {
             ledger.other,
             "what the program or a library maps itself",
         ),
-    ]
+    ];
+    let copies = (ledger.copies > 0).then_some(copies);
+    copies.into_iter().chain(rest)
 }
 
 /// All of it, line by line.

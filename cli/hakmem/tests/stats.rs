@@ -421,9 +421,9 @@ fn several_copies_that_are_used_are_said() {
     let workshop = Workshop::open();
     std::fs::copy(library(), workshop.path("other.so")).unwrap();
     let holds = format!(
-        "#include <dlfcn.h>\n#include <stdlib.h>\n__attribute__((constructor)) static void hold(void)\n{{\n\
+        "#include <dlfcn.h>\n#include <stdlib.h>\n#include <string.h>\n__attribute__((constructor)) static void hold(void)\n{{\n\
          void *other = dlopen(\"{}\", RTLD_NOW | RTLD_LOCAL);\n    void *(*give)(size_t) = dlsym(other, \"hak_malloc\");\n\
-         for (int i = 0; i < 5000; i++) {{\n        void *volatile block = malloc(100);\n        block = give(100);\n    }}\n}}\n",
+         for (int i = 0; i < 5000; i++) {{\n        void *volatile block = memset(malloc(100), 1, 100);\n        block = memset(give(4096), 1, 4096);\n    }}\n}}\n",
         text(&workshop.path("other.so"))
     );
     let program = workshop.compile("holds", &format!("{holds}{WAITS}"), &[]);
@@ -435,5 +435,21 @@ fn several_copies_that_are_used_are_said() {
             process.pid()
         );
         assert!(answer.ended_with(0).errors.starts_with(&line), "{command}");
+    }
+    // Whichever heap is the larger one, the other is no memory of the program's own.
+    for command in ["ledger", "doctor"] {
+        let answer = workshop.hakmem(&[command, &process.pid(), "--json"]);
+        let found: Value = serde_json::from_str(&answer.ended_with(0).output).unwrap();
+        let account = found.get("hakmem").unwrap_or(&found);
+        let held = &account["resident"];
+        let of = |name: &str| held[name].as_u64().unwrap_or(0);
+        let both = of("live") + of("copies");
+        assert!(
+            both > 20 << 20 && of("copies") > 500_000,
+            "{command}: {held}"
+        );
+        assert!(of("other") < 1 << 20, "{command}: {held}");
+        let answer = workshop.hakmem(&[command, &process.pid()]);
+        answer.ended_with(0).says("other copies");
     }
 }

@@ -108,6 +108,16 @@ impl Control {
         bytes.filter(|bytes| *bytes > 0).collect()
     }
 
+    /// Those of them whose heaps no view shows: all but the one that `find` finds.
+    pub fn others_in_use(memory: &dyn Memory) -> Vec<Control> {
+        let (found, _) = Control::search(memory);
+        let others = found.into_iter().skip(1);
+        others
+            .filter(|(bytes, _)| *bytes > 0)
+            .map(|(_, control)| control)
+            .collect()
+    }
+
     /// All that there are, that with the largest heap first, and why another one cannot be read.
     fn search(memory: &dyn Memory) -> (Vec<(u64, Control)>, Option<Error>) {
         let mut found: Vec<(u64, Control)> = Vec::new();

@@ -33,6 +33,9 @@ pub struct Ledger {
     pub huge_excess: u64,
     /// Descriptors, and the tables of the address map.
     pub metadata: u64,
+    /// Not this heap's: those of other copies of hakmem, blocks and all else.
+    #[serde(default)]
+    pub copies: u64,
     /// Not ours: code and data of files, shared memory.
     pub files: u64,
     /// Not ours: stacks.
@@ -98,7 +101,7 @@ impl Slack {
 
 impl Ledger {
     pub fn sum(&self) -> u64 {
-        self.ours() + self.files + self.stacks + self.other
+        self.ours() + self.copies + self.files + self.stacks + self.other
     }
 
     /// What the program has freed, and the heap keeps.
@@ -145,8 +148,9 @@ impl Account {
             ledger.rests += count - live.min(count);
         }
         let ours = heap.ranges(pages.page_bytes);
+        let copies = Heap::ranges_of_other_copies(process, pages.page_bytes);
         let areas = read_areas(process.task())?;
-        add_others(&mut ledger, &areas, &ours, &pages);
+        add_others(&mut ledger, &areas, [&ours, &copies], &pages);
         let sums = AreaSums::of(&areas);
         let kernel_bytes = sums.resident_bytes;
         let known_bytes = ledger.sum();
@@ -291,24 +295,39 @@ fn add_slab(ledger: &mut Ledger, heap: &Heap, run: &Run, slab: &Slab, stretch: &
     ledger.rests += stretch.count(run.base, run.bytes) - known;
 }
 
-/// What is resident in areas outside of ours.
-fn add_others(ledger: &mut Ledger, areas: &[Counted], ours: &[Range<u64>], pages: &Pages) {
+/// The resident part of `known` addresses in an area.
+fn within(known: &[Range<u64>], area: &Counted, pages: &Pages) -> u64 {
+    let first = known.partition_point(|range| range.end <= area.range.start);
+    known[first..]
+        .iter()
+        .take_while(|range| range.start < area.range.end)
+        .map(|range| area.range.start.max(range.start)..area.range.end.min(range.end))
+        .filter(|part| !part.is_empty())
+        .map(|part| count_resident(pages, part.start, part.end - part.start))
+        .sum()
+}
+
+/// What is resident in areas outside of ours, and in other copies' heaps.
+fn add_others(
+    ledger: &mut Ledger,
+    areas: &[Counted],
+    [ours, copies]: [&[Range<u64>]; 2],
+    pages: &Pages,
+) {
+    let mut all = [ours, copies].concat();
+    all.sort_unstable_by_key(|range| range.start);
     for (index, area) in areas.iter().enumerate() {
-        let first = ours.partition_point(|range| range.end <= area.range.start);
-        let in_ours: u64 = ours[first..]
-            .iter()
-            .take_while(|range| range.start < area.range.end)
-            .map(|range| area.range.start.max(range.start)..area.range.end.min(range.end))
-            .filter(|part| !part.is_empty())
-            .map(|part| count_resident(pages, part.start, part.end - part.start))
-            .sum();
+        let in_ours = within(ours, area, pages);
         let rest = area.resident_bytes.saturating_sub(in_ours);
+        let in_copies = within(copies, area, pages).min(rest);
+        let rest = rest - in_copies;
+        ledger.copies += in_copies;
         let before = index.checked_sub(1).map(|before| &areas[before]);
         let is_stack = area.name.starts_with(b"[stack")
-            || area.is_guarded_stack(before, ours, pages.page_bytes);
+            || area.is_guarded_stack(before, &all, pages.page_bytes);
         if area.name.starts_with(b"/") || area.name.starts_with(b"[v") {
             ledger.files += rest;
-        } else if is_stack && in_ours == 0 {
+        } else if is_stack && in_ours + in_copies == 0 {
             ledger.stacks += rest;
         } else {
             ledger.other += rest;

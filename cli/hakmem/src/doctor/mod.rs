@@ -20,6 +20,7 @@ use hakmem_foreign::map::Map;
 use hakmem_foreign::pieces;
 use hakmem_foreign::space::Space;
 use hakmem_heap::error::Error;
+use hakmem_heap::heap::Heap;
 use hakmem_heap::ledger::Account;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
@@ -161,8 +162,14 @@ impl Patient {
         let Ok(heap) = self.opened.heap() else {
             return Own::default();
         };
+        let mut ranges = heap.ranges(PAGE_BYTES);
+        ranges.extend(Heap::ranges_of_other_copies(
+            self.opened.memory(),
+            PAGE_BYTES,
+        ));
+        ranges.sort_unstable_by_key(|range| range.start);
         Own {
-            ranges: heap.ranges(PAGE_BYTES),
+            ranges,
             account: self.opened.account(&heap).ok().flatten(),
         }
     }

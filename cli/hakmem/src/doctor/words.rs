@@ -202,7 +202,7 @@ pub fn explained(visit: &Visit) -> Vec<(Line, Tone)> {
     if let Some(account) = &visit.now.hakmem {
         rows.extend(plain(ours(&account.resident).map(fixed).to_vec()));
         rows.push(sum("hakmem", account.resident.ours(), ""));
-        rows.extend(plain(others(&account.resident).map(fixed).to_vec()));
+        rows.extend(plain(others(&account.resident).map(fixed).collect()));
     } else {
         if ledger.hakmem_bytes > 0 {
             rows.push(sum("hakmem's heap", ledger.hakmem_bytes, ""));

@@ -15,6 +15,7 @@ use crate::memory::Memory;
 use crate::options;
 use crate::timings;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::time::Duration;
 
 /// Limits on what is believed: more than any heap has.
@@ -39,6 +40,16 @@ impl Heap {
             fields: &fields,
         };
         walk.heap()
+    }
+
+    /// Where the heaps of other copies of hakmem lie, by address, in whole pages. What cannot be read of one is left out.
+    pub fn ranges_of_other_copies(memory: &dyn Memory, page_bytes: u64) -> Vec<Range<u64>> {
+        let others = Control::others_in_use(memory);
+        let heaps = others.iter().map(|control| Heap::read_by(memory, control));
+        let ranges = heaps.flatten().flat_map(|heap| heap.ranges(page_bytes));
+        let mut ranges: Vec<Range<u64>> = ranges.collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        ranges
     }
 }
 

@@ -410,18 +410,31 @@ int main(void)
 }
 
 #[test]
-fn a_process_that_ends_between_two_looks_is_one_line() {
+fn of_a_process_that_ends_between_two_looks_the_first_is_shown() {
     let workshop = Workshop::open();
-    let mut told = start(program(&workshop, 0, &[]));
-    let pid = told.process.pid();
-    let looking = std::thread::spawn({
-        let mut command = workshop.command(&["doctor", &pid, "--seconds", "600"]);
-        move || support::Answer::from(command.output().unwrap())
-    });
-    std::thread::sleep(std::time::Duration::from_secs(1));
-    told.process.end();
-    let line = format!("process {pid} has ended");
-    looking.join().unwrap().is_one_line(1, &line);
+    for form in [&[][..], &["--json"]] {
+        let mut told = start(program(&workshop, 0, &[]));
+        let pid = told.process.pid();
+        let looking = std::thread::spawn({
+            let mut command = workshop.command(&["doctor", &pid, "--seconds", "600"]);
+            command.args(form);
+            move || support::Answer::from(command.output().unwrap())
+        });
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        told.process.end();
+        let answer = looking.join().unwrap();
+        answer.ended_with(0);
+        let line = format!("process {pid} has ended: this is part, what was there until ");
+        if form.is_empty() {
+            answer.says(&line).says("malloc is glibc");
+            continue;
+        }
+        let found: Value = serde_json::from_str(&answer.output).unwrap();
+        let part = found["part"].as_str().unwrap();
+        assert!(part.starts_with(&line), "{part}");
+        agrees(&found, &told);
+        adds_up(&found);
+    }
 }
 
 /// What the child adds to the heap has an area of its own in the kernel's eyes.

@@ -11,6 +11,7 @@ pub mod svg;
 pub mod which;
 pub mod words;
 
+use crate::profile::look::part;
 use crate::target::{Opened, ended, open_file, open_process, told, warn_of_cut};
 use hakmem_foreign::figures::Figures;
 use hakmem_foreign::heaps::Heaps;
@@ -77,6 +78,9 @@ pub struct Visit {
     pub now: Moment,
     pub before: Option<Moment>,
     pub seconds: Option<f64>,
+    /// Why there was no second look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
     pub judgement: Judgement,
     /// Why hakmem's heap, which is in it, is not told apart from what else is mapped.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -200,22 +204,44 @@ struct Own {
 }
 
 impl Visit {
+    /// One look, or two with a wait between them. Of a process that ends meanwhile, or becomes another program, it is the
+    /// first, and `part` says so.
     pub fn pay(patient: &Patient, wait: Option<Duration>) -> Result<Visit> {
-        let mut before = None;
-        let mut seconds = None;
-        if let Some(wait) = wait {
-            before = Some(patient.look()?);
-            let since = Instant::now();
-            let waited = patient.opened.wait(wait);
-            waited.map_err(|error| patient.lost(&error))?;
-            seconds = Some(since.elapsed().as_secs_f64());
+        let first = Visit::once(patient)?;
+        let Some(wait) = wait else {
+            return Ok(first);
+        };
+        let since = Instant::now();
+        let waited = patient.opened.wait(wait);
+        let seconds = since.elapsed();
+        let second = waited
+            .map_err(|error| patient.lost(&error))
+            .and_then(|()| Visit::once(patient));
+        match (second, patient.opened.lost()) {
+            (Ok(second), _) => {
+                let judgement = judge(&second.now.look(), Some(&first.now.look()));
+                Ok(Visit {
+                    judgement,
+                    before: Some(first.now),
+                    seconds: Some(seconds.as_secs_f64()),
+                    ..second
+                })
+            }
+            (Err(_), Some(end @ (Error::Gone(_) | Error::Became(_)))) => Ok(Visit {
+                part: Some(part(&end, since.elapsed())),
+                ..first
+            }),
+            (Err(error), _) => Err(error),
         }
+    }
+
+    fn once(patient: &Patient) -> Result<Visit> {
         let start = Instant::now();
         let now = patient.look()?;
         let took_ms = start.elapsed().as_secs_f64() * 1e3;
         let (mut allocators, runtimes) = which::of(&patient.opened);
         which::settle(&mut allocators, &now);
-        let judgement = judge(&now.look(), before.as_ref().map(Moment::look).as_ref());
+        let judgement = judge(&now.look(), None);
         let (pid, is_core, read_ms) = match &patient.opened {
             Opened::Live(process) => (Some(process.pid), false, took_ms),
             Opened::Core(_) => (None, true, took_ms),
@@ -245,8 +271,9 @@ impl Visit {
             runtimes,
             threads: patient.threads(),
             now,
-            before,
-            seconds,
+            before: None,
+            seconds: None,
+            part: None,
             read_ms,
         })
     }

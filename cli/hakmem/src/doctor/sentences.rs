@@ -415,7 +415,7 @@ fn unknown(visit: &Visit) -> Vec<String> {
         lines.push(
             "Whether it grows: 'hakmem diff' of this snapshot and a later one says it.".into(),
         );
-    } else if visit.before.is_none() && !visit.is_core {
+    } else if visit.before.is_none() && visit.part.is_none() && !visit.is_core {
         lines.push("Whether it grows: --seconds 60 looks twice.".into());
     }
     if visit.now.glibc.is_some() && visit.now.ledger.hakmem_bytes == 0 {

@@ -132,6 +132,7 @@ pub fn uses(visit: &Visit) -> String {
     if lines.is_empty() {
         lines.push("no allocator was recognised".into());
     }
+    lines.extend(visit.part.clone());
     lines.join("\n")
 }
 

@@ -235,6 +235,18 @@ fn a_process_that_is_not_there_is_said_in_one_line() {
         .is_one_line(2, line);
 }
 
+/// As 'pidof' gives them where there are several.
+#[test]
+fn more_than_the_number_of_a_process_is_said_in_one_line() {
+    let workshop = Workshop::open();
+    for more in ["--json", "1"] {
+        workshop.hakmem(&["verify", "1", more]).is_one_line(
+            2,
+            "one process is looked into, and options stand before its number: 'pidof -s NAME' gives one number",
+        );
+    }
+}
+
 #[test]
 fn a_static_program_says_what_it_has_inside() {
     let workshop = Workshop::open();

@@ -62,7 +62,12 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     let name = arguments.subject[0].shown();
     let subject = match name.parse::<i32>() {
         Ok(pid) if arguments.subject.len() == 1 => process(pid)?,
-        _ => program(&arguments, &expected)?,
+        Ok(_) => {
+            return Err(usage!(
+                "one process is looked into, and options stand before its number: 'pidof -s NAME' gives one number"
+            ));
+        }
+        Err(_) => program(&arguments, &expected)?,
     };
     let findings = Findings::of(&subject, &expected, &catalogue);
     if arguments.json {

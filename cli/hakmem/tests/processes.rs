@@ -274,6 +274,7 @@ fn numbers_of_another_pid_namespace_are_not_believed() {
         &["run", "--stats", "--", "echo", "said"],
         &["stats", "1"],
         &["profile", "1"],
+        &["top", "-n", "1"],
     ] {
         let said = inside(&[], command);
         said.ended_with(1).says(foreign);

@@ -10,6 +10,7 @@ use crate::top::table::View;
 use crate::top::{Watched, plain};
 use clap::Args;
 use console::Term;
+use hakmem_heap::live::check_proc;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::number::bytes;
 use hakmem_lab::render::text::is_ascii;
@@ -62,6 +63,8 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     if !(0.05..=3600.0).contains(&arguments.delay) {
         return Err(usage!("--delay is a number of seconds from 0.05 to 3600"));
     }
+    // Of what is in another namespace's there would only be nothing to show.
+    check_proc().map_err(|error| failed!("{error}"))?;
     let delay = Duration::from_secs_f64(arguments.delay);
     let is_screen = is_screen(&Term::stdout()) && arguments.lines.is_none();
     match arguments.pid {

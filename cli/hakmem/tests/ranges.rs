@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::Workshop;
+use support::{Workshop, library, text};
 
 #[test]
 fn what_can_mean_nothing_is_refused() {
@@ -54,4 +54,39 @@ fn what_can_mean_nothing_is_refused() {
             "{words:?}: {errors}"
         );
     }
+}
+
+/// Its column would have the figures of another setting.
+#[test]
+fn a_setting_that_the_library_does_not_take_is_not_measured() {
+    let workshop = Workshop::open();
+    let copy = format!("copy={}+HAKMEM_DECAY_MS=abc", text(&library()));
+    for (allocator, line) in [
+        (
+            "hakmem+HAKMEM_DECAY_MS=abc",
+            "HAKMEM_DECAY_MS=abc is not a number from 0 to 3600000",
+        ),
+        ("hakmem+HAKMEM_NOSUCH=1", "HAKMEM_NOSUCH is no option"),
+        ("hakmem+HAKMEM_OPTIONS=nosuch=1", "nosuch is no option"),
+        (
+            "hakmem+HAKMEM_CONFIG=/nonexistent",
+            "this file of options cannot be read",
+        ),
+        (&copy, "HAKMEM_DECAY_MS=abc is not a number"),
+    ] {
+        let answer = workshop.hakmem(&["compare", "-n", "1", "-a", allocator, "--", "true"]);
+        answer.ended_with(2).says(line);
+        assert_eq!(answer.errors.lines().count(), 1, "{}", answer.errors);
+    }
+    let taken = [
+        "compare",
+        "-n",
+        "1",
+        "-a",
+        "hakmem+HAKMEM_DECAY_MS=0",
+        "--",
+        "sort",
+        "/dev/null",
+    ];
+    workshop.hakmem(&taken).ended_with(0);
 }

@@ -23,6 +23,7 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 pub const OURS: &str = "hakmem";
 pub const BASELINE: &str = c_library::NAME;
@@ -180,7 +181,27 @@ impl Allocator {
             changed.environment.insert(name.into(), value.into());
             changed.name = format!("{}+{setting}", changed.name);
         }
-        Ok(changed)
+        match settings.is_empty() {
+            true => Ok(changed),
+            false => changed.with_settings_that_hold(),
+        }
+    }
+
+    /// hakmem says at a program's start which settings it does not take, and goes on without them. What would be measured then
+    /// is not what its name says.
+    fn with_settings_that_hold(self) -> Result<Allocator> {
+        let Some(library) = self.preload()? else {
+            return Ok(self);
+        };
+        let mut program = Command::new("true");
+        program.envs(&self.environment).env("LD_PRELOAD", library);
+        let errors = program.output().map(|output| output.stderr);
+        let errors = String::from_utf8_lossy(&errors.unwrap_or_default()).into_owned();
+        let mut lines = errors.lines();
+        match lines.find_map(|line| line.strip_prefix("hakmem: ")) {
+            Some(line) => Err(usage!("{}: {line}", self.name)),
+            None => Ok(self),
+        }
     }
 }
 

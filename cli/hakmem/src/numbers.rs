@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 /// Runs of one thing: what is kept of each has to find room, and so has the order of all.
-pub const RUNS_RANGE: RangeInclusive<i64> = 1..=10_000;
+pub const RUNS_RANGE: RangeInclusive<i64> = 1..=1_000_000;
 /// One sample in so many bytes: the library takes no more (option sample_bytes).
 pub const EVERY: RangeInclusive<u64> = 1..=1 << 40;
 pub const NO_PORT: &str = "a port is a number from 1 to 65535";

@@ -20,10 +20,10 @@ fn what_can_mean_nothing_is_refused() {
             "0 is not in 1..",
         ),
         // What is kept of so many runs has no room.
-        (&["compare", "-n", "10001", "--", "true"], "1..=10000"),
-        (&["bench", "-n", "10001", "-w", "nothing"], "1..=10000"),
-        (&["replay", "-n", "10001", "trace.hkt"], "1..=10000"),
-        (&["tune", "-l", "10001", "--", "true"], "2..=10000"),
+        (&["compare", "-n", "1000001", "--", "true"], "1..=1000000"),
+        (&["bench", "-n", "1000001", "-w", "nothing"], "1..=1000000"),
+        (&["replay", "-n", "1000001", "trace.hkt"], "1..=1000000"),
+        (&["tune", "-l", "1000001", "--", "true"], "2..=1000000"),
         // The library takes no more, and would sample nothing.
         (
             &["leaks", "--every", "1099511627777", "--exit", "--", "true"],

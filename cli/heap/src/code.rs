@@ -1,4 +1,4 @@
-//! Which file code is of: what the process says of the files that it had mapped, and how a file is known again.
+//! Which file a code address lies in: the files that a process has mapped, and how a file is recognised later.
 
 use crate::control::Control;
 use crate::error::Result;
@@ -13,24 +13,24 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 
-/// What of a file tells it from others.
+/// How many bytes at a file's beginning identify it.
 pub const HEAD_BYTES: usize = 4096;
-/// Longer ones are nobody's.
+/// A longer build id is ignored.
 const BUILD_ID_MAX: usize = 64;
 
-/// What tells one build of a file from another.
+/// Distinguishes one build of a file from another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Identity {
     BuildId(Vec<u8>),
-    /// Of a file without one in its first bytes: a hash of these.
+    /// A hash of the file's first bytes, if they contain no build id.
     Head(u64),
-    /// Nothing of it can be read.
+    /// The file cannot be read.
     #[default]
     Unknown,
 }
 
 impl Identity {
-    /// By a file's first bytes, in the file or where it is mapped.
+    /// From a file's first bytes, read from the file or from its mapping.
     pub fn of_head(head: &[u8; HEAD_BYTES]) -> Identity {
         match build_id(head) {
             Some(id) => Identity::BuildId(id.to_vec()),
@@ -43,7 +43,7 @@ impl Identity {
         let mut length = 0;
         while length < HEAD_BYTES {
             match file.read_at(&mut head[length..], length as u64) {
-                Ok(0) => break, // behind a file's end its page is zeros, also in memory
+                Ok(0) => break, // a mapping, too, has zeros behind the end of its file
                 Ok(count) => length += count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(_) => return Identity::Unknown,
@@ -55,7 +55,7 @@ impl Identity {
         }
     }
 
-    /// Of the file that is mapped at `start` from its beginning on.
+    /// Of the file whose beginning is mapped at `start`.
     pub fn in_memory(memory: &dyn Memory, start: u64) -> Identity {
         let mut head = [0; HEAD_BYTES];
         if memory.read(start, &mut head) {
@@ -78,7 +78,7 @@ fn mix(hash: u64, word: u64) -> u64 {
     mixed ^ mixed >> 32
 }
 
-/// As `stacks/code.c` computes it.
+/// The same hash as in `stacks/code.c`.
 fn hash(head: &[u8; HEAD_BYTES]) -> u64 {
     let mut lanes = [0; 4];
     for (index, word) in head.chunks_exact(8).enumerate() {
@@ -95,8 +95,8 @@ fn word(head: &[u8], at: usize, bytes: usize) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(value)).ok()
 }
 
-/// In a note (PT_NOTE, "GNU", NT_GNU_BUILD_ID) that lies in the first bytes of a 64-bit ELF file. The C side
-/// looks in the same way, so both say the same of every file.
+/// The build id is in a note (PT_NOTE, "GNU", NT_GNU_BUILD_ID) within the first bytes of a 64-bit ELF file. The C side looks in
+/// the same way, so both find the same id in every file.
 fn build_id(head: &[u8]) -> Option<&[u8]> {
     const PT_NOTE: usize = 4;
     const NT_GNU_BUILD_ID: usize = 3;
@@ -125,38 +125,38 @@ fn build_id(head: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// Linkers that are told to have no id may write zeros, and then all of their files have the same.
+/// Some linkers write zeros when they are told to write no id. Then all of their files have the same one.
 pub fn is_id(bytes: &[u8]) -> bool {
     bytes.iter().any(|byte| *byte != 0)
 }
 
-/// Code that was mapped from a file.
+/// Code that is or was mapped from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Code {
-    /// The process's number for it; 0: what is mapped when somebody asks.
+    /// The process's number for this mapping; 0: it is mapped now.
     pub number: u16,
     pub range: Range<u64>,
-    /// Where the file's beginning is mapped.
+    /// The address at which the file's beginning is mapped.
     pub base: Option<u64>,
-    /// Where in the file the range begins; None: the range is all that was mapped of the file.
+    /// The file offset at which the range begins; None: the range is all that was mapped of the file.
     pub offset: Option<u64>,
     pub path: Vec<u8>,
     pub identity: Identity,
 }
 
-/// A place is an address with, from this bit on, the number of what was mapped there.
+/// A place is a code address; the bits from this one on are the number of the mapping at that address.
 pub const PLACE_LOG2: u32 = 48;
 
-/// What a place says of the file that its address was of.
+/// What a place tells about the mapping of its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// What is mapped when somebody asks.
+    /// Nothing: look at what is mapped now.
     Untold,
-    /// That of this number.
+    /// It has this number.
     Of(u16),
-    /// Of no file.
+    /// The address was in no file.
     Nobody,
-    /// The process has seen too many files to remember this one.
+    /// The process has seen too many files and did not number this one.
     Forgotten,
 }
 
@@ -173,17 +173,17 @@ pub fn whose(place: u64) -> Whose {
     }
 }
 
-/// Limits on what is believed of a process that may be damaged.
+/// Limits for a process whose memory may be damaged.
 const OBJECTS_MAX: usize = 1 << 16;
 const PATH_MAX: usize = 1 << 13;
 
-/// What the process has seen itself, by its numbers: also what is mapped no more. Paths are as the kernel writes them.
+/// The files that the process has numbered, including those it has unmapped. Paths are as the kernel writes them.
 pub fn seen(control: &Control, memory: &dyn Memory) -> Result<Vec<Code>> {
     let (all, one) = (Table::find(control)?, Object::find(control)?);
     let root = control.root("hak_code")?;
     let begun = memory.read_vec(root.address, all.objects.offset)?;
     let count = usize::try_from(all.count.number(&begun)).unwrap_or(0);
-    // The first is none.
+    // Number 0 stands for no file.
     let count = (count + 1).min(all.objects.count).min(OBJECTS_MAX);
     let first = root.address + all.objects.offset as u64;
     let records = memory.read_vec(first, count * one.size)?;
@@ -210,7 +210,7 @@ pub fn seen(control: &Control, memory: &dyn Memory) -> Result<Vec<Code>> {
     Ok(codes.collect())
 }
 
-/// What is mapped now, and what the process has seen itself.
+/// The files that are mapped now, and those that the process has numbered.
 pub fn all(files: &[MappedFile], memory: &dyn Memory) -> Vec<Code> {
     let seen = Control::find(memory).and_then(|control| seen(&control, memory));
     let mut all = mapped_now(files, memory);
@@ -224,8 +224,8 @@ pub fn all(files: &[MappedFile], memory: &dyn Memory) -> Vec<Code> {
     all
 }
 
-/// Of a file whose parts are far from each other, the dynamic linker may know each by itself: then what the process took
-/// for the file's beginning is the part's, and the file is known by what is mapped there `now`.
+/// If the parts of a file are mapped far apart, the dynamic linker may list each as a file. Then the process has taken the
+/// part's beginning for the file's. The file is identified by its mapping in `now` instead.
 pub fn place_in_file(code: &mut Code, now: &[Code], memory: &dyn Memory) {
     let is_part = |part: &&Code| {
         let begins_later = part.base.is_some_and(|base| base < code.range.start);
@@ -245,8 +245,8 @@ pub fn place_in_file(code: &mut Code, now: &[Code], memory: &dyn Memory) {
     }
 }
 
-/// The path of a file that the kernel has written: `\012` in it is a newline, or these characters themselves. The
-/// file tells, if it is there; else what is known already.
+/// The path of a file, from the path that the kernel has written: there, `\012` means a newline, or these four characters. The
+/// file with this identity decides; if there is none, `is_exact` does.
 pub fn exact_path(written: &[u8], identity: &Identity, is_exact: bool) -> Vec<u8> {
     let with_newlines = with_newlines(written);
     if with_newlines == written {
@@ -263,7 +263,7 @@ pub fn exact_path(written: &[u8], identity: &Identity, is_exact: bool) -> Vec<u8
     }
 }
 
-/// The identities are those of where each file's beginning is mapped.
+/// The identity of each file is read where its beginning is mapped.
 pub fn mapped_now(files: &[MappedFile], memory: &dyn Memory) -> Vec<Code> {
     let mut begins: HashMap<u64, Identity> = HashMap::new();
     let mut begin: Option<&MappedFile> = None;
@@ -291,8 +291,7 @@ pub fn mapped_now(files: &[MappedFile], memory: &dyn Memory) -> Vec<Code> {
     found
 }
 
-/// Of the areas of a process, those of files that code may come from. Memory that is shared to be written is none, and who
-/// reads a page of it makes it resident.
+/// The areas that may contain code from files. Shared writable areas contain none, and reading them would make pages resident.
 pub fn of_files(areas: &[Area]) -> Vec<MappedFile> {
     let is_code =
         |area: &&Area| area.name.starts_with(b"/") && !(area.is_shared && area.is_writable);

@@ -1,4 +1,4 @@
-//! Finds the file that code was mapped from: that one, or none.
+//! Finds the very file that code was mapped from; another build of it does not count.
 
 use crate::code::{Code, Identity};
 use crate::perf_map::MapPlace;
@@ -14,28 +14,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Where debuggers look.
+/// Where debuggers look for debug files.
 pub const ROOT: &str = "/usr/lib/debug";
 
-/// Where files are looked for.
+/// Where to look for files.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// The process that has, or had, the code.
     pub process: Option<i32>,
-    /// When the code was seen: of what cannot be told from another build, a file that is younger is not believed.
+    /// When the code was seen. If its identity is unknown, a file that was changed after that is not trusted.
     pub as_of: Option<SystemTime>,
-    /// What was held open of it.
+    /// Files of the process that were kept open.
     pub held: Arc<Held>,
-    /// Where a process writes names of code that it makes, if it may have ended.
+    /// Where the process writes the names of code that it generates, if it may have ended.
     pub map: Option<Arc<MapPlace>>,
 }
 
-/// Files that are found while their process is there only, as those that were removed, or of another mount namespace:
-/// open, so that they are found afterwards as well.
+/// Open files that can only be found while their process runs, for example removed files or files of another mount namespace.
+/// They can still be read after its end.
 #[derive(Debug, Default)]
 pub struct Held(HashMap<Identity, File>);
 
-/// Descriptors that this may take of one process: it may have 1,024 as a rule.
+/// The most descriptors that one process's files may take; the usual limit for all is 1,024.
 const HELD_MAX: usize = 32;
 
 impl Held {
@@ -65,22 +65,22 @@ impl Held {
     }
 }
 
-/// Why there is none.
+/// Why the file was not found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
     Gone,
-    /// Another build lies there.
+    /// Another build of the file is there.
     Other {
         wanted: Identity,
         there: Identity,
     },
-    /// It may be another build: it was written to after the code was seen.
+    /// It may be another build: it was changed after the code was seen.
     Younger,
     Unreadable(String),
 }
 
 impl Missing {
-    /// A sentence on the file of `code`.
+    /// A sentence about the file of `code`.
     pub fn text(&self, code: &Code) -> String {
         let path = shown(undeleted(&code.path));
         format!("no names from {path}: {}", self.why())
@@ -103,25 +103,25 @@ impl Missing {
     }
 }
 
-/// The first half of a build id is enough to tell two apart.
+/// The first half of a build id is enough to tell two builds apart.
 fn short(id: &[u8]) -> String {
     hexadecimal(&id[..id.len().min(8)])
 }
 
-/// What the kernel appends to the path of a file that is no more, a name may end with as well.
+/// The kernel appends this to the path of a removed file. A file's real name may end with it, too.
 const DELETED: &[u8] = b" (deleted)";
 
 fn undeleted(path: &[u8]) -> &[u8] {
     path.strip_suffix(DELETED).unwrap_or(path)
 }
 
-/// Of its file, without folders, for people.
+/// The file's name without folders, to be shown.
 pub fn file_name(path: &[u8]) -> String {
     let name = undeleted(path).rsplit(|byte| *byte == b'/').next();
     shown(name.unwrap_or_default())
 }
 
-/// The file that was mapped.
+/// Finds the file that was mapped.
 pub fn find_mapped(code: &Code, sources: &Sources) -> Result<PathBuf, Missing> {
     let mut missing = Missing::Gone;
     let named = by_name(code, sources);
@@ -129,7 +129,7 @@ pub fn find_mapped(code: &Code, sources: &Sources) -> Result<PathBuf, Missing> {
     for (index, path) in named.iter().chain(&others).enumerate() {
         match check(path, code, sources) {
             Ok(()) => return Ok(path.clone()),
-            // The first that says more than that it is not there.
+            // The first reason that says more than that the file is gone.
             Err(why) if index < named.len() && missing == Missing::Gone => missing = why,
             Err(_) => {}
         }
@@ -148,7 +148,7 @@ pub fn by_build_id(id: &[u8], ending: &str) -> PathBuf {
     .into()
 }
 
-/// Where a file of that path lies. Debuggers find more beside it than beside the other ways to it.
+/// Paths to try by the file's name. They come first, as debuggers look for debug files beside the file.
 fn by_name(code: &Code, sources: &Sources) -> Vec<PathBuf> {
     let mut names = vec![code.path.as_slice()];
     if code.path.ends_with(DELETED) {
@@ -167,14 +167,14 @@ fn by_name(code: &Code, sources: &Sources) -> Vec<PathBuf> {
             found.push(path.into());
         }
     }
-    // A name that is not whole leads anywhere: then the file has to be known.
+    // A relative name may lead to any file, so it needs a known identity.
     let may_be_there = |name: &&[u8]| name.starts_with(b"/") || code.identity != Identity::Unknown;
     let plain = names.into_iter().filter(may_be_there);
     found.extend(plain.map(|name| PathBuf::from(OsString::from_vec(name.to_vec()))));
     found
 }
 
-/// Where it may lie without its name. Of another file there nothing is said.
+/// Paths to try that do not depend on the file's name. A different file there is not reported.
 fn others(code: &Code, sources: &Sources) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     if let Some(pid) = sources.process {
@@ -188,7 +188,7 @@ fn others(code: &Code, sources: &Sources) -> Vec<PathBuf> {
     found
 }
 
-/// The kernel's own way to a file that is mapped, also when it has no name any more.
+/// The kernel's link to a mapped file, which works even if the file has no name any more.
 fn mapped_file(pid: i32, code: &Code) -> Option<PathBuf> {
     let folder = format!("/proc/{pid}/map_files");
     let begins = format!("{:x}-", code.base.unwrap_or(code.range.start));
@@ -216,7 +216,7 @@ fn check(path: &Path, code: &Code, sources: &Sources) -> Result<(), Missing> {
             })
         };
     }
-    // Whatever else is mapped, the program's own file is not this one.
+    // The identity is unknown, and `exe` may be a different file.
     if path.ends_with("exe") && path.starts_with("/proc") {
         return Err(Missing::Gone);
     }
@@ -227,7 +227,7 @@ fn check(path: &Path, code: &Code, sources: &Sources) -> Result<(), Missing> {
     }
 }
 
-/// Without waiting for whoever writes into a pipe of that name.
+/// Opens an ordinary file; does not wait for a writer if the name is a pipe's.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let file = options
@@ -285,7 +285,7 @@ mod tests {
         write(&path, b"one build");
         let mut code = code(&path);
         assert_eq!(find_mapped(&code, &Sources::default()).unwrap(), path);
-        code.path.extend(DELETED); // as the kernel shows it when it was removed, and came again
+        code.path.extend(DELETED); // as the kernel shows a file that was removed and made again
         assert_eq!(find_mapped(&code, &Sources::default()).unwrap(), path);
     }
 

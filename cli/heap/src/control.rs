@@ -1,4 +1,4 @@
-//! The control block: what the library says of its own structs (`include/hakmem/control.h`).
+//! The control block: the library's description of its own structs (`include/hakmem/control.h`).
 
 use crate::error::{Error, Result};
 use crate::memory::Memory;
@@ -10,11 +10,11 @@ use std::ops::Range;
 
 const MAGIC: [u8; 8] = *b"hakmem\0\0";
 const VERSION: u32 = 2;
-/// It begins at a multiple of this.
+/// The control block is aligned to this.
 const ALIGNMENT: usize = 16;
-/// The block is some 10 KiB; a longer one is none.
+/// The block has some 10 KiB; a longer one is not valid.
 const BYTES_MAX: usize = 1 << 20;
-/// How much is searched at a time, and of one area in all.
+/// How many bytes to search at a time, and in one area at most.
 const STEP_BYTES: u64 = 1 << 20;
 const AREA_BYTES_MAX: u64 = 1 << 30;
 
@@ -32,18 +32,18 @@ mod at {
     pub const END: usize = 88;
 }
 
-/// Where a value lies in a struct.
+/// Where a field lies in a struct, and how it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     pub offset: usize,
-    /// Of one element.
+    /// The size of one element.
     pub bytes: usize,
-    /// Of elements; 0: as many as follow.
+    /// The number of elements; 0: a flexible array.
     pub count: usize,
 }
 
 impl Field {
-    /// The value in a record; 0 beyond its end.
+    /// The field's value in a record; 0 beyond the record's end.
     pub fn number(self, record: &[u8]) -> u64 {
         self.number_at(record, 0)
     }
@@ -59,56 +59,56 @@ impl Field {
         u64::from_le_bytes(value)
     }
 
-    /// The struct that lies there; empty beyond the record's end.
+    /// The embedded struct number `index`; empty beyond the record's end.
     pub fn part(self, record: &[u8], index: usize) -> &[u8] {
         let start = self.offset + index * self.bytes;
         record.get(start..start + self.bytes).unwrap_or_default()
     }
 }
 
-/// A variable to start from.
+/// A variable of the library from which a walk starts.
 #[derive(Clone, Copy, Debug)]
 pub struct Root {
     pub address: u64,
     pub count: usize,
 }
 
-/// What the block says, checked to lie within it.
+/// What the block contains; every part was checked to lie within it.
 #[derive(Debug)]
 pub struct Control {
-    /// Where it lies.
+    /// The block's addresses.
     pub place: Range<u64>,
     pub release: String,
     structs: HashMap<String, usize>,
     fields: HashMap<(String, String), Field>,
-    /// What each field is.
+    /// A description of each field.
     helps: HashMap<(String, String), String>,
-    /// In the order of the table, with what each is for.
+    /// In the order of the library's table, each with its description.
     options: Vec<Described>,
     constants: HashMap<String, u64>,
     roots: HashMap<String, Root>,
 }
 
 impl Control {
-    /// Search a process's data for it. A program may have several: preloaded by two paths, or one in a plugin of its own. That
-    /// with the largest heap is the one that is asked for; one that nobody calls has none.
+    /// Searches the process's data for a control block. A program may have several copies of hakmem: preloaded by two paths, or
+    /// one inside a plugin. This returns the one with the largest heap; a copy that is never called has none.
     pub fn find(memory: &dyn Memory) -> Result<Control> {
         let (found, other) = Control::search(memory);
         match found.into_iter().next() {
             Some((_, control)) => Ok(control),
-            // A process that ends while it is searched has nothing in it, hakmem neither.
+            // A process that ended during the search has no areas, and so no hakmem.
             None => Err(memory.lost().or(other).unwrap_or(Error::NotHakmem)),
         }
     }
 
-    /// How many bytes each copy that is called has of addresses, the most first.
+    /// How many bytes each copy in use has mapped, the largest first.
     pub fn copies_in_use(memory: &dyn Memory) -> Vec<u64> {
         let (found, _) = Control::search(memory);
         let bytes = found.into_iter().map(|(bytes, _)| bytes);
         bytes.filter(|bytes| *bytes > 0).collect()
     }
 
-    /// Those of them whose heaps no view shows: all but the one that `find` finds.
+    /// The control blocks of the other copies in use: all but the one that `find` returns.
     pub fn others_in_use(memory: &dyn Memory) -> Vec<Control> {
         let (found, _) = Control::search(memory);
         let others = found.into_iter().skip(1);
@@ -118,7 +118,7 @@ impl Control {
             .collect()
     }
 
-    /// All that there are, that with the largest heap first, and why another one cannot be read.
+    /// All control blocks, that of the largest heap first, and why another one could not be read.
     fn search(memory: &dyn Memory) -> (Vec<(u64, Control)>, Option<Error>) {
         let mut found: Vec<(u64, Control)> = Vec::new();
         let mut other = None;
@@ -135,7 +135,7 @@ impl Control {
         (found, other)
     }
 
-    /// For blocks, as its arena says; 0 where that cannot be read.
+    /// The bytes that its arena has mapped for blocks; 0 if that cannot be read.
     fn mapped_bytes(&self, memory: &dyn Memory) -> u64 {
         let arena = self.root("hak_arena").map_or(0, |root| root.address);
         let of = |name| {
@@ -148,7 +148,7 @@ impl Control {
             .saturating_add(mappings.unwrap_or(0))
     }
 
-    /// The release of the hakmem that is linked into a program, by the bytes of the program's file.
+    /// The release of the hakmem that is linked into a program, read from the program's file.
     pub fn release_in(file: &[u8]) -> Option<String> {
         let places = memmem::find_iter(file, &MAGIC).filter(|place| place % ALIGNMENT == 0);
         let mut blocks = places.filter_map(|place| {
@@ -160,7 +160,7 @@ impl Control {
         blocks.next().map(|control| control.release)
     }
 
-    /// None when it is only a copy of one, or looks like one by chance.
+    /// None if these bytes are a copy of a control block, or look like one by chance.
     fn read(memory: &dyn Memory, address: u64) -> Result<Option<Control>> {
         let mut head = [0; at::END];
         if !memory.read(address, &mut head) || word(&head, at::SELF) != Some(address) {
@@ -266,7 +266,7 @@ impl Control {
             .ok_or_else(|| self.missing(format!("field {of}.{name}")))
     }
 
-    /// What the library says that a field is.
+    /// The library's description of a field.
     pub fn help(&self, of: &str, name: &str) -> &str {
         let help = self.helps.get(&(of.to_string(), name.to_string()));
         help.map_or("", String::as_str)
@@ -277,7 +277,7 @@ impl Control {
         value.ok_or_else(|| self.missing(format!("constant {name}")))
     }
 
-    /// What of the constants whose names begin with `prefix` has this value: the rest of its name.
+    /// The constant with this prefix and this value: its name without the prefix.
     pub fn word(&self, prefix: &str, value: u64) -> Option<&str> {
         let mut found = self.constants.iter();
         found.find_map(|(name, known)| {
@@ -291,7 +291,7 @@ impl Control {
         root.ok_or_else(|| self.missing(format!("variable {name}")))
     }
 
-    /// From where the first variable begins to where the last one does.
+    /// From the first variable's address to the last one's.
     pub fn variables(&self) -> Range<u64> {
         let addresses = self.roots.values().map(|root| root.address);
         let first = addresses.clone().min().unwrap_or(0);
@@ -337,7 +337,7 @@ fn word(bytes: &[u8], offset: usize) -> Option<u64> {
     bytes.try_into().ok().map(u64::from_le_bytes)
 }
 
-/// Where the magic stands in an area, as far as it can be read.
+/// The addresses in an area where the magic number stands, as far as the area can be read.
 fn places_of_magic(memory: &dyn Memory, area: Range<u64>) -> Vec<u64> {
     let mut found = Vec::new();
     let mut start = area.start;

@@ -1,4 +1,4 @@
-//! A core dump: what the kernel, or gdb's gcore, has written down of a process.
+//! A core dump, written by the kernel or by gdb's gcore.
 
 use crate::code::{self, Code};
 use crate::error::{Error, Result};
@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 
 type Header = elf::FileHeader64<Endianness>;
 
-/// The smallest page: where a file was cut, the rest of one is left out.
+/// The smallest page size. In a truncated file, a last partial page is ignored.
 const PAGE_BYTES: u64 = 4096;
-/// Limits on what is believed of a file that may be damaged.
+/// Limits for a file that may be damaged.
 const SEGMENTS_MAX: usize = 1 << 20;
 const FILES_MAX: usize = 1 << 16;
 const NT_PRPSINFO: u32 = 3;
@@ -26,7 +26,7 @@ const NT_SIGINFO: u32 = 0x5349_4749;
 const NT_FILE: u32 = 0x4649_4c45;
 const NT_PRSTATUS: u32 = 1;
 
-/// A stretch of memory that is in the file, or a part of it.
+/// A range of the process's memory; the file contains all of it, or a part.
 #[derive(Clone, Debug)]
 struct Segment {
     start: u64,
@@ -37,10 +37,10 @@ struct Segment {
     is_executable: bool,
 }
 
-/// As aarch64 has; x86-64 has 27.
+/// aarch64 has 34, x86-64 has 27.
 const REGISTERS_MAX: usize = 34;
 
-/// A thread at its end: the general registers in the kernel's order.
+/// A thread when the process ended: its general registers, in the kernel's order.
 #[derive(Clone, Debug, Default)]
 pub struct Thread {
     pub id: u64,
@@ -48,7 +48,7 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// By how many registers there are: 31 numbered ones of aarch64 stand before it.
+    /// The number of registers tells the processor. On aarch64, 31 numbered registers precede the stack pointer.
     fn stack_pointer(&self) -> Option<u64> {
         let index = if self.registers.len() >= REGISTERS_MAX {
             31
@@ -61,30 +61,30 @@ impl Thread {
 
 #[derive(Clone, Debug, Default)]
 pub struct Story {
-    /// The program's name, and the line it was started with, each as far as the kernel keeps it.
+    /// The program's name and its command line, each as far as the kernel keeps it.
     pub program: String,
     pub command_line: String,
     pub signal: Option<u32>,
-    /// Where the program wanted to read or write when a signal of that kind ended it.
+    /// The address that the program accessed, if that caused the signal that ended it.
     pub fault_address: Option<u64>,
-    /// The one that the signal ended is the first.
+    /// The first one is the thread that got the signal.
     pub threads: Vec<Thread>,
 }
 
 pub struct CoreFile {
     pub path: PathBuf,
     file: File,
-    /// By address.
+    /// Sorted by address.
     segments: Vec<Segment>,
     mapped_files: Vec<MappedFile>,
     pub story: Story,
-    /// What the file has, and what it had if nothing had cut it.
+    /// The file's size, and the size that it would have if it were complete.
     pub bytes: u64,
     pub whole_bytes: u64,
 }
 
 impl CoreFile {
-    /// By its first bytes; whether it can be read is another question.
+    /// Decides by the file's first bytes; the rest may be unreadable.
     pub fn is_one(path: &Path) -> bool {
         const ET_CORE: [u8; 2] = [4, 0];
         let head = input::first_bytes::<18>(path);
@@ -204,9 +204,9 @@ impl CoreFile {
             NT_SIGINFO => {
                 let signal = u32_at(content, 0);
                 self.story.signal = signal;
-                // Only of signals that the processor caused it is an address.
+                // Only signals that the processor causes come with an address.
                 let is_fault = matches!(signal, Some(4 | 5 | 7 | 8 | 11));
-                // Not sent by a process, and not of an address that no address can be (SI_KERNEL).
+                // si_code is positive if no process sent the signal; SI_KERNEL (128) comes without an address.
                 let has_address = matches!(u32_at(content, 8), Some(1..=127));
                 if is_fault && has_address {
                     self.story.fault_address = u64_at(content, 16);
@@ -236,12 +236,12 @@ impl CoreFile {
         (address - segment.start < segment.memory_bytes).then_some(segment)
     }
 
-    /// What the process had mapped of files, and what it has seen itself, if it used hakmem.
+    /// The files that the process had mapped, and those that it has numbered if it used hakmem.
     pub fn code(&self) -> Vec<Code> {
         code::all(&self.mapped_files, self)
     }
 
-    /// What was mapped, by address. What the file has of it counts as resident: what was is not known any more.
+    /// What was mapped, by address. All that the file contains counts as resident: what really was is not known any more.
     pub fn areas(&self) -> Vec<Counted> {
         let threads = self.story.threads.iter();
         let mut stacks: Vec<u64> = threads.filter_map(Thread::stack_pointer).collect();
@@ -249,7 +249,7 @@ impl CoreFile {
         let area = |segment: &Segment| {
             let start = segment.start;
             let file_bytes = self.there(segment);
-            // What was cut off is as good as never mapped.
+            // A part that was cut off counts as never mapped.
             let memory_bytes = match file_bytes == segment.file_bytes {
                 true => segment.memory_bytes,
                 false => file_bytes,
@@ -264,7 +264,7 @@ impl CoreFile {
                 range,
                 is_writable: segment.is_writable,
                 is_accessible: true,
-                // The kernel's word for the first one's.
+                // The kernel calls only the first thread's stack so.
                 name: match name.is_empty() && has_stack {
                     true => b"[stack]".to_vec(),
                     false => name,
@@ -277,7 +277,7 @@ impl CoreFile {
         areas.filter(|area| !area.range.is_empty()).collect()
     }
 
-    /// In the file, of a segment: whole pages.
+    /// How many bytes of a segment the file contains, in whole pages.
     fn there(&self, segment: &Segment) -> u64 {
         let bytes = self.bytes.saturating_sub(segment.offset);
         match bytes < segment.file_bytes {
@@ -286,7 +286,7 @@ impl CoreFile {
         }
     }
 
-    /// Was there anything at the address, be it in the file or not?
+    /// Was the address mapped, be it in the file or not?
     pub fn had(&self, address: u64) -> bool {
         self.segment_at(address).is_some()
     }
@@ -303,8 +303,8 @@ fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
     bytes.try_into().ok().map(u32::from_le_bytes)
 }
 
-/// The kernel's note: how many files, in what unit their offsets are; for each its start, end and offset;
-/// then their paths.
+/// The kernel's NT_FILE note: how many files there are, and the unit of their offsets; for each file its start, end and offset;
+/// then the paths.
 fn parse_files(note: &[u8]) -> Option<Vec<MappedFile>> {
     let count = usize::try_from(u64_at(note, 0)?).ok()?.min(FILES_MAX);
     let unit = u64_at(note, 8)?;
@@ -349,7 +349,7 @@ impl Memory for CoreFile {
         true
     }
 
-    /// What files were mapped to, but no code; without that note everything.
+    /// Mapped files except code; all segments but code if the file has no NT_FILE note.
     fn data_areas(&self) -> Vec<Range<u64>> {
         let is_of_file = |segment: &&Segment| {
             let range = segment.start..segment.start.saturating_add(segment.memory_bytes);
@@ -365,7 +365,7 @@ impl Memory for CoreFile {
             .filter(|segment| !segment.is_executable && segment.file_bytes > 0)
             .filter(is_of_file)
             .collect();
-        // What was made read-only after it was written to is before what still can be.
+        // Data that was made read-only after relocation first, then writable data.
         found.sort_by_key(|segment| segment.is_writable);
         let range = |segment: &&Segment| segment.start..segment.start + segment.file_bytes;
         found.iter().map(range).collect()

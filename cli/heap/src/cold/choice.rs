@@ -1,33 +1,33 @@
-//! Which pages are looked at: few enough to keep copies of, and the same ones at both looks.
+//! Which pages are sampled: few enough to keep copies of, and the same ones at both looks.
 
-/// Pages of which a copy is kept: for all blocks, and as many for those that were sampled.
+/// The most pages to copy for all blocks; as many again for sampled blocks.
 const MOST: usize = 16 << 10;
 
-/// One page in so many, by its address.
+/// One page in `one_in`, chosen by a hash of its address.
 #[derive(Clone, Copy)]
 pub struct Choice {
     one_in: u64,
 }
 
 impl Choice {
-    /// Who is one in twice as many is one in so many, too.
+    /// A page that is chosen for one in 2n is also chosen for one in n.
     fn has(self, page: u64) -> bool {
         let mixed = (page >> 12).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         mixed < (1 << 32) / self.one_in
     }
 
-    /// What is looked at stands for so many.
+    /// How many pages a chosen page stands for.
     pub fn weight(self) -> f64 {
         self.one_in as f64
     }
 
-    /// The variance that choosing adds to a sum that this is a part of.
+    /// The variance that choosing pages adds to a sum with this term.
     pub fn variance(self, part: f64) -> f64 {
         part * part * self.weight() * (self.weight() - 1.0)
     }
 }
 
-/// What was chosen of pages that were offered in order.
+/// The pages that were chosen of those offered.
 pub struct Chosen {
     pub choice: Choice,
     is_fixed: bool,
@@ -37,12 +37,12 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// At the first look: as many as can be kept.
+    /// For the first look: as many pages as can be copied.
     pub fn first() -> Chosen {
         Chosen::of(Choice { one_in: 1 }, false)
     }
 
-    /// At the second one.
+    /// For the second look: the same choice.
     pub fn again(choice: Choice) -> Chosen {
         Chosen::of(choice, true)
     }
@@ -57,7 +57,7 @@ impl Chosen {
         }
     }
 
-    /// The same page may come several times in a row.
+    /// The same page may be offered several times in a row.
     pub fn offer(&mut self, page: u64) {
         if self.last == Some(page) {
             return;

@@ -1,9 +1,9 @@
-//! What of the live blocks is cold. Two looks at the same pages: what is resident and the same in both was not written to
-//! meanwhile. Where the kernel tells which pages were touched at all (`idle`), a page that was read is not cold either.
+//! Which part of the live blocks is cold. The same pages are looked at twice: a part that is resident and the same at both
+//! looks was not written to in between. If the kernel tells which pages were accessed (`idle`), a page that was read is not
+//! cold either.
 //!
-//! Blocks are judged page by page: of a block on two pages, the one part may be cold and the other not. Only pages that are
-//! resident are read, so nothing becomes resident by looking. Of large heaps one page of some is looked at, and stands for
-//! as many.
+//! Blocks are judged page by page: if a block lies on two pages, one part may be cold and the other not. Only resident pages
+//! are read, so a look makes nothing resident. In a large heap a sample of the pages is looked at, and each stands for several.
 
 mod choice;
 mod ours;
@@ -26,48 +26,48 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// A live block's part on a page.
+/// The part of a live block that lies on one page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// In `Blocks::sizes`.
+    /// An index into `Blocks::sizes`.
     pub size: usize,
     pub block: u64,
-    /// In the page.
+    /// Offsets in the page.
     pub range: Range<usize>,
 }
 
-/// A heap at one look, whosever it is.
+/// A heap at one look, of any allocator.
 pub trait Blocks {
-    /// All sizes that its blocks may have, with what is live.
+    /// All sizes of its blocks, with what is live of each.
     fn sizes(&self) -> Vec<OfSize>;
 
-    /// The resident pages on which a live block lies.
+    /// Offers the resident pages that contain a part of a live block.
     fn offer(&self, pages: &Pages, chosen: &mut Chosen);
 
-    /// Read what it takes to say which blocks lie on these, which are in order.
+    /// Reads what `parts` needs for these pages, which are sorted.
     fn look_at(&mut self, pages: &[u64]);
 
-    /// The live blocks on a page that was looked at; `None` when that could not be made out.
+    /// The parts of live blocks on a page; `None` if the heap does not tell.
     fn parts(&self, page: u64, page_bytes: u64) -> Option<Vec<Part>>;
 
-    /// Does this block lie on a page that was looked at, and live?
+    /// Was this part, on a page of `look_at`, a part of a live block at this look?
     fn has(&self, page: u64, part: &Part) -> bool;
 
-    /// Does a part of it lie there?
+    /// Does any part of the heap lie in this range?
     fn is_in(&self, range: &Range<u64>) -> bool;
 }
 
-/// Bytes of live blocks. All but `live` are resident.
+/// Bytes of live blocks. All fields but `live` count resident bytes only.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bytes {
     pub live: f64,
     pub resident: f64,
     pub cold: f64,
-    /// Of `cold`: on pages on which something else was touched.
+    /// The part of `cold` that lies on pages where something else was accessed.
     pub beside: f64,
-    /// All zero now, cold or not.
+    /// Bytes on parts of pages that contain only zeros now, cold or not.
     pub zero: f64,
-    /// The square of a deviation of `cold`, which is an estimate where not all was looked at.
+    /// The variance of `cold`, which is an estimate if only a sample of the pages was looked at.
     variance: f64,
 }
 
@@ -92,7 +92,7 @@ impl Bytes {
         self.zero += times * more.zero;
     }
 
-    /// Two deviations of the estimate of what is cold.
+    /// Two standard deviations of `cold`.
     pub fn cold_off(&self) -> f64 {
         2.0 * self.variance.max(0.0).sqrt()
     }
@@ -101,44 +101,44 @@ impl Bytes {
 /// All blocks of a size class.
 #[derive(Clone, Copy, Debug)]
 pub struct OfSize {
-    /// 0: large ones, of all sizes.
+    /// 0: large blocks of all sizes.
     pub block_bytes: u64,
     pub blocks: u64,
     pub bytes: Bytes,
 }
 
-/// What was sampled at a call stack, of a size.
+/// The sampled blocks of one call stack and one size.
 #[derive(Clone, Copy, Debug)]
 pub struct OfStack {
-    /// In `Profile::stacks`.
+    /// An index into `Profile::stacks`.
     pub stack: usize,
-    /// That a block takes.
+    /// How many bytes a block takes.
     pub block_bytes: u64,
     pub samples: u64,
     pub blocks: f64,
-    /// As the blocks were asked for.
+    /// In bytes as requested.
     pub bytes: Bytes,
 }
 
-/// What was done for it, and what the answer is worth.
+/// How the looks were made, and how far the answer can be trusted.
 #[derive(Clone, Debug, Serialize)]
 pub struct How {
-    /// Between the looks.
+    /// The time between the looks.
     pub seconds: f64,
-    /// None: the kernel has told which pages were read or written. Else only what was written is known.
+    /// None: the kernel has told which pages were read or written. Otherwise only writes are known.
     pub without_idle_bits: Option<Without>,
     pub page_bytes: u64,
-    /// Resident pages with live blocks, and those of them that were looked at.
+    /// Resident pages with live blocks, and how many of them were looked at.
     pub pages: u64,
     pub pages_looked_at: u64,
-    /// Of these: on which nobody could say what lies, as it changed meanwhile.
+    /// How many of these changed too much to tell which blocks they contain.
     pub pages_unclear: u64,
-    /// The same of pages with sampled blocks.
+    /// The same for pages with sampled blocks.
     pub sampled_pages: u64,
     pub sampled_pages_looked_at: u64,
-    /// Of the mappings that the heap lies in, where that was asked for.
+    /// Of the heap's mappings, if requested.
     pub referenced: Option<Referenced>,
-    /// Both looks together, without the time between them.
+    /// The time for both looks, without the time between them.
     pub read_ms: f64,
 }
 
@@ -152,7 +152,7 @@ pub struct Cold {
 /// The first look.
 pub struct Before<'a> {
     blocks: Box<dyn Blocks + 'a>,
-    /// When each was allocated, by address.
+    /// The time of each sampled allocation, by address.
     samples: HashMap<u64, u64>,
     of_sizes: Choice,
     of_samples: Choice,
@@ -164,8 +164,8 @@ pub struct Before<'a> {
 }
 
 impl<'a> Before<'a> {
-    /// Of a process whose heap and profile have just been read. The kernel may be asked as well how much was read or written at
-    /// all (`referenced`).
+    /// The process's heap and profile have just been read. `with_referenced` also asks the kernel how much of the mappings is
+    /// read or written.
     pub fn look(
         process: &LiveProcess,
         mut blocks: Box<dyn Blocks + 'a>,
@@ -184,7 +184,7 @@ impl<'a> Before<'a> {
         read_pages(process, &chosen, pages.page_bytes, |page, content| {
             copies.insert(page, content.into());
         });
-        // After reading, which touches pages as well.
+        // After the reads, which also count as accesses.
         let cleared = with_referenced
             .then(|| Cleared::clear(process))
             .transpose()?;
@@ -202,7 +202,7 @@ impl<'a> Before<'a> {
         })
     }
 
-    /// What was touched since, before the second look touches it: pages that the kernel tells of, and whether.
+    /// Which of the copied pages were accessed since; asked before the second look accesses them.
     fn accessed(&self, pages: &Pages) -> HashMap<u64, bool> {
         let Ok(bits) = &self.idle else {
             return HashMap::new();
@@ -214,7 +214,7 @@ impl<'a> Before<'a> {
             .collect()
     }
 
-    /// The time between the looks is over.
+    /// Ends the time between the looks.
     pub fn end(self, process: &LiveProcess) -> Result<Ended<'a>> {
         let seconds = self.at.elapsed().as_secs_f64();
         let start = Instant::now();
@@ -233,7 +233,7 @@ impl<'a> Before<'a> {
     }
 }
 
-/// The first look, with what the kernel says of what was touched since.
+/// The first look, and what the kernel says was accessed since.
 pub struct Ended<'a> {
     before: Before<'a>,
     seconds: f64,
@@ -243,7 +243,7 @@ pub struct Ended<'a> {
 }
 
 impl Ended<'_> {
-    /// The second look, at the heap and the profile as they are now. What was allocated since is live and not cold.
+    /// The second look, at the heap and the profile as they are now. Blocks that were allocated since are live and not cold.
     pub fn compare(
         self,
         process: &LiveProcess,
@@ -292,7 +292,7 @@ impl Ended<'_> {
     }
 }
 
-/// The pages of both, in order.
+/// The pages of both choices, sorted, each once.
 fn both(one: &Chosen, other: &Chosen) -> Vec<u64> {
     let mut pages: Vec<u64> = one.pages.iter().chain(&other.pages).copied().collect();
     pages.sort_unstable();
@@ -305,7 +305,7 @@ fn mark(bits: IdleBits, pages: &Pages, chosen: &[u64]) -> std::result::Result<Id
         .iter()
         .filter_map(|page| pages.frame(*page))
         .collect();
-    // Who may not know where pages are reads zeros.
+    // Without the right to see page frames, a process reads zeros.
     if frames.is_empty() && !chosen.is_empty() {
         return Err(Without::NotAllowed);
     }
@@ -322,14 +322,14 @@ fn identities(profile: &Profile) -> HashMap<u64, u64> {
         .collect()
 }
 
-/// What the second look has added up so far.
+/// The sums of the second look so far.
 struct Sums {
     page_bytes: u64,
     unclear: u64,
     sizes: Vec<OfSize>,
-    /// In the order of the profile's.
+    /// In the order of the profile's samples.
     samples: Vec<Bytes>,
-    /// Their numbers, in order of where they lie.
+    /// Indexes of the samples, sorted by address.
     by_address: Vec<usize>,
 }
 
@@ -382,7 +382,7 @@ impl Sums {
     }
 }
 
-/// Samples added up, each as often as it stands for others.
+/// The sums of the samples by call stack and size, each sample weighted by the blocks that it stands for.
 fn stacks(profile: &Profile, samples: &[Bytes]) -> Vec<OfStack> {
     let mut found: BTreeMap<(usize, u64), OfStack> = BTreeMap::new();
     for (sample, bytes) in profile.samples.iter().zip(samples) {
@@ -399,7 +399,7 @@ fn stacks(profile: &Profile, samples: &[Bytes]) -> Vec<OfStack> {
         let sum = &mut of_stack.bytes;
         sum.live += sample.bytes as f64 * sample.blocks;
         sum.add_resident(bytes, sample.blocks);
-        // Of a draw with the chance 1 / blocks, and of the choice of pages for each block that it stands for.
+        // Two terms: sampling with the chance 1 / blocks, and the choice of pages for each of these blocks.
         sum.variance += bytes.cold * bytes.cold * sample.blocks * (sample.blocks - 1.0)
             + bytes.variance * sample.blocks;
     }

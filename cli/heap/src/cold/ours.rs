@@ -1,4 +1,4 @@
-//! hakmem's own heap, for looks at what of it is cold.
+//! How hakmem's own heap is looked at, to find what is cold.
 
 use super::pages::{Windows, offset};
 use super::{Blocks, Bytes, Chosen, OfSize, Part};
@@ -38,7 +38,7 @@ impl Blocks for Heap {
         }
     }
 
-    /// All is known already.
+    /// The heap was read as a whole before.
     fn look_at(&mut self, _pages: &[u64]) {}
 
     fn parts(&self, page: u64, page_bytes: u64) -> Option<Vec<Part>> {

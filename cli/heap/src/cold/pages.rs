@@ -7,14 +7,14 @@ use crate::profile::{Profile, Sample};
 use crate::resident::Pages;
 use std::ops::Range;
 
-/// Pages that are read at a time.
+/// How many pages to read at a time.
 const BATCH: usize = 256;
-/// Pages that are asked for at a time.
+/// How many pages to ask the kernel about at a time.
 const WINDOW: u64 = 1 << 14;
-/// A damaged heap may speak of more.
+/// A damaged heap may contain a longer block.
 const BLOCK_MOST: u64 = 1 << 42;
 
-/// The page of each of these addresses, in order. What is given is what could be read.
+/// Reads these pages in order, and calls `visit` for each that could be read.
 pub fn read_pages(
     process: &LiveProcess,
     chosen: &[u64],
@@ -35,7 +35,7 @@ pub fn read_pages(
     }
 }
 
-/// What is resident, asked for in ranges by address without a system call for each.
+/// Which pages are resident, for ascending ranges, without a system call for each of them.
 pub struct Windows<'a> {
     pages: &'a Pages,
     start: u64,
@@ -53,7 +53,7 @@ impl Windows<'_> {
         }
     }
 
-    /// The resident pages of a range.
+    /// Visits the resident pages of a range.
     pub fn each(&mut self, range: &Range<u64>, mut visit: impl FnMut(u64)) {
         let page_bytes = self.pages.page_bytes;
         let mut page = range.start - range.start % page_bytes;
@@ -81,7 +81,7 @@ pub fn range_of(sample: &Sample) -> Range<u64> {
     sample.address..sample.address.saturating_add(sample.bytes)
 }
 
-/// Those on which a sampled block lies.
+/// Offers the resident pages that contain a part of a sampled block.
 pub fn offer_samples(profile: &Profile, pages: &Pages, chosen: &mut Chosen) {
     let mut windows = Windows::of(pages);
     for index in by_address(profile) {
@@ -90,7 +90,7 @@ pub fn offer_samples(profile: &Profile, pages: &Pages, chosen: &mut Chosen) {
     }
 }
 
-/// The numbers of all samples, in order of where they lie.
+/// The indexes of all samples, sorted by address.
 pub fn by_address(profile: &Profile) -> Vec<usize> {
     let mut order: Vec<usize> = (0..profile.samples.len()).collect();
     order.sort_by_key(|index| profile.samples[*index].address);

@@ -1,4 +1,4 @@
-//! What the two looks say of a part of a page.
+//! What the two looks tell about a part of a page.
 
 use super::Bytes;
 use std::ops::Range;
@@ -21,8 +21,8 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// A part of it. On a page that was touched, and of which another part has changed, that one is taken for what was touched;
-    /// if none has, any of them may have been read.
+    /// Judges one part. If the page was accessed and another part has changed, that part explains the access. If none has
+    /// changed, any part may have been read.
     pub fn judge(&self, part: Range<usize>, was_live: bool) -> Bytes {
         let is_accessed = self.is_accessed == Some(true);
         let now = self.now.get(part.clone()).unwrap_or_default();
@@ -47,8 +47,7 @@ mod tests {
 
     const PART: Range<usize> = 16..32;
 
-    /// Judged: a part of a page that was like this, and is like that.
-    /// Judged: a part of a page that was like this, and is like that.
+    /// Judges a part of a page, given the page's content at both looks.
     fn judged(before: Option<&[u8]>, now: &[u8], is_accessed: Option<bool>) -> [bool; 3] {
         let found = Seen::of(before, now, is_accessed).judge(PART, true);
         assert_eq!(found.resident, 16.0);
@@ -63,7 +62,7 @@ mod tests {
         assert_eq!(judged(Some(&ones), &ones, None), [true, false, false]);
         assert_eq!(judged(Some(&ones), &beside, None), [true, true, false]);
         assert_eq!(judged(Some(&ones), &inside, None), [false, false, false]);
-        // It became resident meanwhile.
+        // The page became resident between the looks.
         assert_eq!(judged(None, &[0; 64], None), [false, false, true]);
         assert_eq!(judged(Some(&[0; 64]), &[0; 64], None), [true, false, true]);
     }
@@ -76,7 +75,7 @@ mod tests {
             judged(Some(&ones), &ones, Some(false)),
             [true, false, false]
         );
-        // By this block or by another one.
+        // By this block or by another block on the page.
         assert_eq!(
             judged(Some(&ones), &ones, Some(true)),
             [false, false, false]
@@ -92,7 +91,7 @@ mod tests {
         let ones = [1; 64];
         let found = Seen::of(Some(&ones), &ones, None).judge(PART, false);
         assert_eq!((found.resident, found.cold), (16.0, 0.0));
-        // A damaged heap may have parts that go beyond the page.
+        // Parts of a damaged heap may end beyond the page.
         let beyond = Seen::of(Some(&ones), &ones, None).judge(60..80, true);
         assert_eq!(beyond, Bytes::default());
     }

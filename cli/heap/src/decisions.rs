@@ -1,4 +1,4 @@
-//! What a process's hakmem has decided about its own options, and on which evidence.
+//! The decisions of a process's hakmem about its own options, and the evidence for each.
 
 use crate::control::Control;
 use crate::error::Result;
@@ -8,45 +8,45 @@ use crate::fields::{
 use crate::memory::Memory;
 use serde::Serialize;
 
-/// More than any release keeps.
+/// Limit: more decisions than any release keeps.
 const KEPT_MAX: usize = 1 << 10;
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Decisions {
-    /// Since the start of the process.
+    /// All decisions since the start of the process.
     pub count: u64,
-    /// A trial that is not decided yet.
+    /// The trial that is running.
     pub running: Option<Decision>,
-    /// Those that are still known, the oldest first.
+    /// The decisions that the process still keeps, the oldest first.
     pub latest: Vec<Decision>,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Decision {
-    /// Counted from 1.
+    /// The first decision has number 1.
     pub number: u64,
     /// Since 1970.
     pub date_ns: u64,
-    /// "trial" or "learner"; what this release does not know is a number.
+    /// "trial" or "learner"; a number if this release does not know the kind.
     pub kind: String,
     /// "none", "first", "second" or "same".
     pub verdict: String,
-    /// That was on trial; none of the learner's.
+    /// The option on trial; none for a decision of the learner.
     pub option: Option<String>,
-    /// Of the option.
+    /// The option's two values.
     pub values: Vec<u64>,
-    /// The learner's: the baseline and the strategy that it was compared with.
+    /// The two strategies that the learner compared: the baseline and another one.
     pub strategies: Vec<String>,
-    /// Pairs that were compared.
+    /// The number of pairs that were compared.
     pub games: u64,
-    /// Of the costs, as a part of their sum: below 0 when the first is cheaper.
+    /// The difference of the costs, divided by their sum: below 0 if the first is cheaper.
     pub difference: f64,
     pub low: f64,
     pub high: f64,
     pub costs: Vec<Costs>,
 }
 
-/// Of one of the values, in all.
+/// The total costs of one of the values.
 #[derive(Clone, Debug, Serialize)]
 pub struct Costs {
     pub processor_ns: u64,

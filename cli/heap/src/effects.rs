@@ -1,14 +1,14 @@
-//! What the options of a process have done there, by its counters, and which trial they hint at.
+//! The effects of a process's options, from its counters, and the trials that these suggest.
 
 use crate::decisions::Decisions;
 use crate::figures::Figures;
 use crate::options::Setting;
 use serde::Serialize;
 
-/// As the learner counts (`src/policy/score.h`).
+/// The cost of a page fault for the learner (`src/policy/score.h`).
 const FAULT_NS: u64 = 700;
 const PAGE: u64 = 4096;
-/// Less than this hints at nothing.
+/// Fewer purged bytes give no hint.
 const PURGED_LEAST: u64 = 64 << 20;
 const REFILLS_LEAST: u64 = 10_000;
 
@@ -18,7 +18,7 @@ pub struct Effect {
     pub text: String,
 }
 
-/// Another value that may be better. Whether it is only a trial tells.
+/// Another value that may be better. Only a trial can tell whether it is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Hint {
     pub option: &'static str,
@@ -26,7 +26,7 @@ pub struct Hint {
     pub reason: String,
 }
 
-/// Over all classes, and the bytes of the class that has most.
+/// The sums over all classes, and the block size of the class with the most.
 struct Misses {
     refills: u64,
     spills: u64,
@@ -99,7 +99,7 @@ pub fn effects(figures: &Figures) -> Vec<Effect> {
     effects
 }
 
-/// Of options that were not tried here.
+/// Hints about options that were not tried in this process.
 pub fn hints(settings: &[Setting], figures: &Figures, decisions: &Decisions) -> Vec<Hint> {
     let purged = figures.counters.os.purged_bytes;
     let retaken = figures.counters.retaken_bytes;
@@ -214,7 +214,7 @@ mod tests {
                 .text
                 .ends_with("most often of 64 bytes")
         );
-        // Nothing is larger than the largest.
+        // No value is above the largest.
         let mut largest = settings();
         largest[1].value = 64 << 20;
         assert!(hints(&largest, &figures, &Decisions::default()).is_empty());

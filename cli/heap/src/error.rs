@@ -1,4 +1,4 @@
-//! Why a heap cannot be read: one line each, that says what, where, and what to do.
+//! Why a heap cannot be read. Each error is one line that says what, where, and what to do.
 
 use crate::shown::ShownPath;
 use std::fmt;
@@ -6,31 +6,31 @@ use std::path::PathBuf;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// There is no such process, or it has ended meanwhile.
+    /// There is no such process, or it has ended.
     Gone(i32),
-    /// It has become another program by exec since we looked first.
+    /// The process has executed another program since we opened it.
     Became(i32),
     /// The kernel does not let us read it.
     Forbidden(i32),
-    /// One of the kernel's threads.
+    /// It is a kernel thread.
     OfKernel,
-    /// Numbers of processes are other ones in /proc than for us.
+    /// /proc belongs to another PID namespace than ours.
     ForeignProc,
-    /// No control block: another allocator, or none.
+    /// No control block: the process uses another allocator, or none.
     NotHakmem,
-    /// A control block in a form that is not ours.
+    /// The control block has a format version that we do not know.
     OtherVersion { found: u32, known: u32 },
-    /// The library has nothing of this name.
+    /// The library's control block has no such name.
     Missing { release: String, name: String },
     /// A file that cannot be opened.
     Unreadable { path: PathBuf, why: String },
-    /// A file that is no core dump.
+    /// The file is not a core dump.
     NoCore { path: PathBuf, why: String },
-    /// A file that is no snapshot, or not a whole one.
+    /// The file is not a snapshot, or not a complete one.
     NoSnapshot { path: PathBuf, why: String },
-    /// A core dump without a part of the memory that the metadata lies in.
+    /// The core dump lacks a part of the memory that contains the metadata.
     NotInCore { path: PathBuf, address: u64 },
-    /// What is there makes no sense.
+    /// The memory contains something impossible.
     Damaged(String),
 }
 
@@ -93,7 +93,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Why the kernel lets us read no such process, and who may.
+/// Why the kernel does not let us read such a process, and who may.
 pub fn why_not() -> &'static str {
     if nix::unistd::geteuid().is_root() {
         "root here lacks a capability for it: CAP_SYS_PTRACE, or one that the process has"

@@ -1,4 +1,4 @@
-//! Allocations that were refused: the latest of them, and why.
+//! Refused allocations: the latest of them, and why they were refused.
 
 use crate::control::Control;
 use crate::error::Result;
@@ -6,37 +6,37 @@ use crate::fields::{Failure as FailureFields, Failures as FailuresFields};
 use crate::memory::Memory;
 use serde::Serialize;
 
-/// More than any release keeps.
+/// Limit: more failures than any release keeps.
 const KEPT_MAX: usize = 1 << 16;
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Failures {
-    /// Since the start of the process.
+    /// All failures since the start of the process.
     pub count: u64,
-    /// Those that are still known, the oldest first.
+    /// The failures that the process still keeps, the oldest first.
     pub latest: Vec<Failure>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Failure {
-    /// Counted from 1.
+    /// The first failure has number 1.
     pub number: u64,
     /// Since 1970.
     pub date_ns: u64,
     pub thread_id: u64,
     pub bytes: u64,
     pub alignment: u64,
-    /// Where the program's call returns to.
+    /// The return address of the program's call.
     pub site: u64,
-    /// And of which file that was.
+    /// The same address with the number of its file.
     #[serde(skip)]
     pub place: u64,
-    /// "threshold", "exhaustion", "map_fail" or "injected"; what this release does not know is a number.
+    /// "threshold", "exhaustion", "map_fail" or "injected"; a number if this release does not know the kind.
     pub kind: String,
-    /// The kernel's, 0 when it was not asked, and how much it was asked for.
+    /// The kernel's error, 0 if it was not asked; and how many bytes it was asked for.
     pub error: u64,
     pub asked_bytes: u64,
-    /// What was exhausted, if that is known, its value and what of it was in use.
+    /// The limit that was reached, if it is known; its value, and how much of it was in use.
     pub limit: Option<String>,
     pub limit_value: u64,
     pub limit_use: u64,

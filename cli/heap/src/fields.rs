@@ -1,9 +1,9 @@
-//! The fields that a walk needs, looked up once.
+//! The fields that a walk needs; each is looked up once.
 
 use crate::control::{Control, Field};
 use crate::error::Result;
 
-/// A struct of the library's, as far as it is read: its size and its fields, by name.
+/// One of the library's structs: its size, and the fields that we read, by name.
 macro_rules! structs {
     ($($name:ident, $of:literal: $($field:ident)*;)*) => {
         $(

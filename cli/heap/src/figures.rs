@@ -1,4 +1,4 @@
-//! A heap as numbers, under the names of `docs/statistics.md`.
+//! A heap's figures, under the names of `docs/statistics.md`.
 
 use crate::heap::{CacheCounts, Content, Heap, OsCounts, Owner};
 use crate::timings::Timing;
@@ -7,19 +7,19 @@ use serde::Serialize;
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Figures {
     pub release: String,
-    /// By as many blocks each figure may be off, because they moved while it was read.
+    /// How many blocks moved during the read; each figure may be off by this.
     pub moved_blocks: u64,
     #[serde(flatten)]
     pub totals: Totals,
     #[serde(flatten)]
     pub counters: Counters,
     pub classes: Vec<ClassFigures>,
-    /// Of the slow paths, with option debug_timing.
+    /// How long slow paths took, with option debug_timing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timings: Vec<Timing>,
     pub caches: Vec<CacheFigures>,
     pub options: serde_json::Map<String, serde_json::Value>,
-    /// What could not be followed.
+    /// What the walk could not follow.
     pub doubts: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ pub struct Totals {
     pub unit_free_bytes: u64,
     pub dirty_bytes: u64,
     pub metadata_bytes: u64,
-    /// Of `mapped_bytes`: units that descriptors lie in.
+    /// The part of `mapped_bytes` in units that contain descriptors.
     pub metadata_unit_bytes: u64,
     pub cache_count: u64,
     pub superslab_count: u64,
@@ -52,7 +52,7 @@ pub struct Counters {
     pub os: OsCounts,
     pub retaken_bytes: u64,
     pub peak_mapped_bytes: u64,
-    /// Allocations that were refused.
+    /// Refused allocations.
     pub failures: u64,
 }
 
@@ -70,13 +70,13 @@ pub struct ClassFigures {
     pub spilled_blocks: u64,
     pub slabs_made: u64,
     pub slabs_ended: u64,
-    /// Allocations while caches sampled, and those of them that no magazine answered.
+    /// Allocations in caches that were sampling, and how many of them no magazine served.
     pub counted_allocations: u64,
     pub counted_misses: u64,
 }
 
 impl ClassFigures {
-    /// Of the memory that its slabs have: in blocks that the program holds.
+    /// The bytes of its slabs that are in live blocks.
     pub fn live_bytes(&self) -> u64 {
         self.live_blocks * self.bytes
     }
@@ -89,9 +89,9 @@ pub struct CacheFigures {
     pub thread_id: u64,
     pub is_dead: bool,
     pub slabs: u64,
-    /// In blocks of its slabs that are not free in them: with the program, or in some magazine.
+    /// Bytes in blocks that are out of its slabs: live, or in a magazine.
     pub out_bytes: u64,
-    /// In its own magazines.
+    /// Bytes in its own magazines.
     pub cached_bytes: u64,
     pub slab_free_bytes: u64,
     pub slow_events: u64,
@@ -201,7 +201,7 @@ impl Figures {
         }
     }
 
-    /// The classes that were ever used.
+    /// The classes that were used at least once.
     pub fn used_classes(&self) -> impl Iterator<Item = &ClassFigures> {
         self.classes.iter().filter(|class| class.slabs_made > 0)
     }

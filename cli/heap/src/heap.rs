@@ -19,21 +19,20 @@ pub struct Super {
     pub base: u64,
     pub bytes: u64,
     pub is_mapping: bool,
-    /// A bit for each unit of the pages that asked to be huge.
+    /// One bit per unit: is it part of a page that was advised to be huge?
     pub huge_units: u64,
-    /// When it was mapped, by `Arena::clock`.
+    /// The value of `Arena::clock` when it was mapped.
     pub mapped_at: u64,
-    /// A bit for each unit that no run has, for those of them that may be resident, and for those
-    /// that are being given back.
+    /// One bit per unit: the free units, those of them that are dirty, and those that are being purged.
     pub free_units: u64,
     pub dirty_units: u64,
     pub purging_units: u64,
-    /// By address. The last may go on beyond this superslab.
+    /// Sorted by address. The last one may extend beyond this superslab.
     pub runs: Vec<Run>,
 }
 
 impl Super {
-    /// How many of its two pages asked to be huge.
+    /// How many of its two huge pages were advised.
     pub fn huge_pages(&self) -> u32 {
         self.huge_units.count_ones() / 32
     }
@@ -42,9 +41,9 @@ impl Super {
 #[derive(Clone, Debug)]
 pub struct Run {
     pub base: u64,
-    /// Of the units that it has, or of its mapping.
+    /// The bytes of its units, or of its mapping.
     pub bytes: u64,
-    /// When it was made, by `Arena::clock`. A large one may be younger.
+    /// The value of `Arena::clock` when it was made. A large run may be younger.
     pub made_at: u64,
     pub content: Content,
 }
@@ -53,11 +52,11 @@ pub struct Run {
 pub enum Content {
     Small(Slab),
     Large {
-        /// Where it begins: of one between guards not where its mapping does.
+        /// The block's start. A block between guards does not start where its mapping does.
         block: u64,
-        /// What the program may use of it.
+        /// The block's usable size.
         block_bytes: u64,
-        /// Freed, and kept for the next request of its size.
+        /// The block is free, and kept in BigCache.
         is_kept: bool,
     },
 }
@@ -65,15 +64,15 @@ pub enum Content {
 #[derive(Clone, Debug)]
 pub struct Slab {
     pub class: usize,
-    /// The cache that it belongs to, by its place in `Heap::caches`.
+    /// The owner's index in `Heap::caches`.
     pub owner: Option<usize>,
-    /// From this block on they were never handed out.
+    /// Blocks from this one on were never handed out.
     pub fresh: u64,
-    /// As the slab's own counter says; the bitmap may be a moment older.
+    /// The slab's own counter; the bitmap may be slightly older.
     pub free_blocks: u64,
-    /// A bit for each block that lies in the slab.
+    /// One bit per block: it is free in the slab.
     pub bitmap: Vec<u64>,
-    /// Of a hardened one, a bit for each block that is free, in it or elsewhere; else empty.
+    /// One bit per block of a hardened slab: it is free, in the slab or elsewhere. Empty for other slabs.
     pub free: Vec<u64>,
 }
 
@@ -82,12 +81,12 @@ impl Slab {
         has_bit(&self.bitmap, index)
     }
 
-    /// Is it free, though out of the slab: in the stock or the quarantine of a thread?
+    /// Is it free but out of the slab: in a thread's stock or quarantine?
     pub fn is_stocked(&self, index: u64) -> bool {
         has_bit(&self.free, index) && !self.is_in(index) && index < self.fresh
     }
 
-    /// Blocks that lie in it, as the bitmap says.
+    /// How many blocks are free in the slab, by its bitmap.
     pub fn blocks_in(&self) -> u64 {
         self.bitmap
             .iter()
@@ -95,7 +94,7 @@ impl Slab {
             .sum()
     }
 
-    /// Blocks that are out of it: with the program, or waiting somewhere.
+    /// How many blocks are out of the slab: live, or waiting somewhere.
     pub fn blocks_out(&self) -> u64 {
         self.fresh.saturating_sub(self.blocks_in())
     }
@@ -107,7 +106,7 @@ fn has_bit(words: &[u64], index: u64) -> bool {
     word.is_some_and(|word| word >> (index % 64) & 1 != 0)
 }
 
-/// What a thread has, or a heap of the program's.
+/// The cache of a thread, or of a heap that the program made.
 #[derive(Clone, Debug)]
 pub struct Cache {
     pub address: u64,
@@ -116,7 +115,7 @@ pub struct Cache {
     pub thread_id: u64,
     pub is_dead: bool,
     pub events: u64,
-    /// Blocks in its magazines, by class.
+    /// The number of blocks in its magazines, by class.
     pub held: Vec<u64>,
     pub counts: CacheCounts,
     pub class_counts: Vec<ClassCounts>,
@@ -126,9 +125,9 @@ pub struct Cache {
 #[serde(rename_all = "lowercase")]
 pub enum Owner {
     Thread,
-    /// A heap of the program's, or the sweeper.
+    /// A heap that the program made, or the sweeper.
     Heap,
-    /// Of slabs whose thread has ended, and of threads in their last moments.
+    /// The shared cache: it owns orphans, and serves threads that are ending.
     Shared,
 }
 
@@ -163,16 +162,16 @@ pub struct OsCounts {
     pub refused: u64,
 }
 
-/// A free block that is out of its slab: where it waits.
+/// Where a free block waits that is out of its slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// In a magazine of this cache.
+    /// In a magazine of the cache with this index.
     Magazine(usize),
-    /// In the stock or the quarantine of a thread: a hardened block.
+    /// In a thread's stock or quarantine; the block is hardened.
     Stock,
-    /// In a parcel that this cache is filling.
+    /// In a parcel in this cache's outbox.
     Outbox(usize),
-    /// In a parcel that has arrived at this cache.
+    /// In a parcel in this cache's inbox.
     Inbox(usize),
 }
 
@@ -185,17 +184,17 @@ pub struct Arena {
     pub retaken_bytes: u64,
     pub peak_bytes: u64,
     pub pool_bytes: u64,
-    /// Tenths of a second of CLOCK_MONOTONIC, when the process last read it.
+    /// In tenths of a second of CLOCK_MONOTONIC, when the process last read that clock.
     pub clock: u64,
 }
 
-/// Where option guard_sample puts blocks, each between pages that nobody can touch.
+/// The area where option guard_sample puts blocks, each between inaccessible pages.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     pub base: u64,
-    /// 0: nowhere so far.
+    /// 0: there is no area yet.
     pub bytes: u64,
-    /// Those that the program holds: start, and what was asked for. By address.
+    /// The live blocks in it: start and requested size. Sorted by address.
     pub blocks: Vec<(u64, u64)>,
 }
 
@@ -204,13 +203,13 @@ pub struct Heap {
     pub release: String,
     pub unit_bytes: u64,
     pub classes: Vec<Class>,
-    /// By address.
+    /// Sorted by address.
     pub supers: Vec<Super>,
-    /// The oldest first; the shared one last.
+    /// The oldest first; the shared cache is last.
     pub caches: Vec<Cache>,
-    /// By address.
+    /// Sorted by address.
     pub waiting: Vec<(u64, Waiting)>,
-    /// Those of them that wait in two places.
+    /// Waiting blocks that were found in two places.
     pub waiting_twice: Vec<u64>,
     pub guard: Guard,
     pub arena: Arena,
@@ -220,22 +219,22 @@ pub struct Heap {
     pub timings: Vec<Timing>,
     /// Where descriptors and tables lie: start and length.
     pub metadata: Vec<(u64, u64)>,
-    /// Blocks that moved while this was read: by as many any figure may be off.
+    /// How many blocks moved during the read; any figure may be off by this.
     pub moved_blocks: u64,
-    /// What could not be followed, in words. A process that runs may have changed it at that moment.
+    /// What the walk could not follow, in words. A running process may have changed it at that moment.
     pub doubts: Vec<String>,
 }
 
-/// What an address is.
+/// Where an address lies.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     pub superslab: &'a Super,
-    /// None: in units that no run has.
+    /// None: its unit belongs to no run.
     pub run: Option<&'a Run>,
 }
 
 impl Heap {
-    /// All that is hakmem's, in whole pages, by address.
+    /// All of hakmem's memory, in whole pages, by address.
     pub fn ranges(&self, page_bytes: u64) -> Vec<Range<u64>> {
         let supers = self.supers.iter().map(|one| (one.base, one.bytes));
         let guard = (self.guard.base, self.guard.bytes);
@@ -246,7 +245,7 @@ impl Heap {
             .map(|(start, bytes)| start..start + bytes)
             .collect();
         ranges.sort_unstable_by_key(|range| range.start);
-        // Descriptors in a unit of a superslab are a part of it: nothing is named twice.
+        // Descriptors may lie in a unit of a superslab, whose range already contains them.
         ranges.dedup_by(|next, before| {
             let is_part = next.start < before.end;
             if is_part {
@@ -257,13 +256,13 @@ impl Heap {
         ranges
     }
 
-    /// Does a description of hakmem's lie there? A unit of a superslab may have some, too.
+    /// Does metadata lie at this address? A superslab's unit may contain some, too.
     pub fn is_metadata(&self, address: u64) -> bool {
         let mut parts = self.metadata.iter();
         parts.any(|(start, bytes)| address.wrapping_sub(*start) < *bytes)
     }
 
-    /// How many bytes of superslabs have descriptions of hakmem's, and no blocks.
+    /// How many bytes of superslabs contain metadata instead of blocks.
     pub fn metadata_unit_bytes(&self) -> u64 {
         let parts = self.metadata.iter();
         parts
@@ -272,7 +271,7 @@ impl Heap {
             .sum()
     }
 
-    /// The superslab and the run that an address lies in.
+    /// The superslab and the run that contain an address.
     pub fn find(&self, address: u64) -> Option<Place<'_>> {
         let index = self.supers.partition_point(|one| one.base <= address);
         let superslab = &self.supers[index.checked_sub(1)?];
@@ -281,7 +280,7 @@ impl Heap {
         }
         let contains = |run: &&Run| address.wrapping_sub(run.base) < run.bytes;
         let here = superslab.runs.iter().rfind(contains);
-        // A run that goes on beyond its superslab began in one before this.
+        // A run that spans superslabs begins in an earlier one.
         let before = || {
             let earlier = self.supers[..index - 1].iter().rev();
             earlier
@@ -295,7 +294,7 @@ impl Heap {
         Some(Place { superslab, run })
     }
 
-    /// Where the free block that begins at an address waits, if it does.
+    /// Where the free block with this address waits, if it does.
     pub fn waits_at(&self, block: u64) -> Option<Waiting> {
         let index = self
             .waiting
@@ -304,7 +303,7 @@ impl Heap {
         (*address == block).then_some(*waiting)
     }
 
-    /// The waiting blocks in a stretch of addresses.
+    /// The waiting blocks in a range of addresses.
     pub fn waiting_in(&self, start: u64, bytes: u64) -> &[(u64, Waiting)] {
         let from = self
             .waiting

@@ -1,5 +1,5 @@
-//! Whether a page was read or written since it was marked, as the kernel tells of the machine's memory: root may ask, where it
-//! was built with CONFIG_IDLE_PAGE_TRACKING.
+//! Was a page accessed since it was marked? The kernel tells this by page frame. Only root may ask, and only a kernel with
+//! CONFIG_IDLE_PAGE_TRACKING answers.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -9,20 +9,20 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 const BITMAP: &str = "/sys/kernel/mm/page_idle/bitmap";
-/// What each page frame is: of huge pages only the first frame can be marked.
+/// The flags of each page frame. In a huge page, only the first frame can be marked.
 const FLAGS: &str = "/proc/kpageflags";
 const HEAD: u64 = 1 << 15;
 const TAIL: u64 = 1 << 16;
-/// Frames of the largest page that is looked for.
+/// How many frames the largest page has that we look for.
 const HUGE_FRAMES: u64 = 512;
 
-/// Why nobody tells.
+/// Why idle bits cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Without {
-    /// The kernel was built without.
+    /// The kernel was built without CONFIG_IDLE_PAGE_TRACKING.
     NotInKernel,
-    /// It tells root.
+    /// We are not root.
     NotAllowed,
 }
 
@@ -49,7 +49,7 @@ impl IdleBits {
         })
     }
 
-    /// Mark these frames, or the pages that they are parts of.
+    /// Marks the pages that contain these frames.
     pub fn mark(&self, frames: &[u64]) -> Result<()> {
         let mut words: BTreeMap<u64, u64> = BTreeMap::new();
         for frame in frames {
@@ -57,13 +57,13 @@ impl IdleBits {
             *words.entry(head / 64).or_default() |= 1 << (head % 64);
         }
         for (word, bits) in words {
-            // Nothing is said to be written of the last word, if the machine's memory ends inside of it.
+            // If the machine's memory ends within the last word, the kernel reports 0 bytes written.
             let _ = self.bitmap.write_at(&bits.to_ne_bytes(), word * 8)?;
         }
         Ok(())
     }
 
-    /// Was it not touched since? Where it cannot be marked, this says that it was.
+    /// Is it still marked? False for a frame that cannot be marked.
     pub fn is_idle(&self, frame: u64) -> Result<bool> {
         let head = self.head(frame)?;
         let mut word = [0; 8];
@@ -71,7 +71,7 @@ impl IdleBits {
         Ok(u64::from_ne_bytes(word) >> (head % 64) & 1 != 0)
     }
 
-    /// The first frame of the page that a frame is a part of.
+    /// The first frame of the page that contains a frame.
     fn head(&self, frame: u64) -> Result<u64> {
         let mut flags = [0; 8];
         self.flags.read_exact_at(&mut flags, frame * 8)?;
@@ -94,7 +94,7 @@ impl IdleBits {
 mod tests {
     use super::*;
 
-    /// Files in the kernel's place, with as many frames as four words have bits.
+    /// Files that stand in for the kernel's; they have as many frames as four words have bits.
     fn kernel(folder: &Path, huge: std::ops::Range<usize>) -> IdleBits {
         let (bitmap, flags) = (folder.join("bitmap"), folder.join("flags"));
         std::fs::write(&bitmap, [0; 4 * 8]).unwrap();

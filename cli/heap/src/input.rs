@@ -1,5 +1,4 @@
-//! Files that somebody names, to be read. To open a pipe waits for who writes it, which may be nobody; and what
-//! is no file at all may have no end.
+//! Opens files that the user names. Opening a pipe may wait for ever if nobody writes it, and a special file may have no end.
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -9,12 +8,12 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// How long a pipe is waited for that nobody has open to write.
+/// How long to wait for the writer of a pipe.
 const TIMEOUT_MS: u16 = 1000;
-/// What is read of anything that is read as a whole.
+/// The most bytes to read from one input.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// By which a kind of file is known. None of a pipe: what is read from one is gone.
+/// The first bytes, which tell a file's kind. None for a pipe, whose bytes can be read only once.
 pub fn first_bytes<const COUNT: usize>(path: &Path) -> Option<[u8; COUNT]> {
     let mut bytes = [0; COUNT];
     let mut file = path.is_file().then(|| File::open(path))?.ok()?;
@@ -22,7 +21,7 @@ pub fn first_bytes<const COUNT: usize>(path: &Path) -> Option<[u8; COUNT]> {
     Some(bytes)
 }
 
-/// A file to be read at any place: an ordinary one.
+/// A regular file, which can be read at any offset.
 pub fn open(path: &Path) -> io::Result<File> {
     let (file, kind) = open_at_once(path)?;
     if !kind.is_file() {
@@ -34,8 +33,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Anything that can be read from its beginning to its end, a pipe that somebody writes included, as `<(…)` of a
-/// shell is.
+/// Anything that can be read from beginning to end, including a pipe with a writer, such as a shell's `<(…)`.
 pub fn open_stream(path: &Path) -> io::Result<impl Read> {
     let (mut file, kind) = open_at_once(path)?;
     if kind.is_dir() {
@@ -50,12 +48,12 @@ pub fn open_stream(path: &Path) -> io::Result<impl Read> {
     Ok(Cursor::new(start).chain(file))
 }
 
-/// Such a thing as a whole.
+/// Reads a whole input.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_rest(open_stream(path)?)
 }
 
-/// What is left of one.
+/// Reads the rest of an input.
 pub fn read_rest(stream: impl Read) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     stream.take(BYTES_MAX + 1).read_to_end(&mut content)?;
@@ -70,7 +68,7 @@ pub fn read_to_string(path: &Path) -> io::Result<String> {
         .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is no text in UTF-8"))
 }
 
-/// Without waiting, for anything.
+/// Opens anything without waiting.
 fn open_at_once(path: &Path) -> io::Result<(File, FileType)> {
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     let file = OpenOptions::new()
@@ -81,9 +79,9 @@ fn open_at_once(path: &Path) -> io::Result<(File, FileType)> {
     Ok((file, kind))
 }
 
-/// Its first bytes if there are any yet; an error when nobody writes it.
+/// The first bytes of a pipe, if any are there yet; an error if it has no writer.
 fn start_of_pipe(file: &mut File) -> io::Result<Vec<u8>> {
-    // Ready as well when somebody wrote nothing and has closed it again.
+    // Also ready if a writer has closed the pipe without writing.
     let is_ready = {
         let mut wanted = [PollFd::new(file.as_fd(), PollFlags::POLLIN)];
         poll(&mut wanted, PollTimeout::from(TIMEOUT_MS))? > 0
@@ -95,7 +93,7 @@ fn start_of_pipe(file: &mut File) -> io::Result<Vec<u8>> {
             start.truncate(count);
             Ok(start)
         }
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(Vec::new()), // somebody will
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(Vec::new()), // it has a writer
         Err(error) => Err(error),
     }
 }

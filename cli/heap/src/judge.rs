@@ -1,42 +1,42 @@
-//! What an address is, and what in a heap contradicts itself.
+//! What an address is, and which parts of a heap contradict each other.
 
 use crate::heap::{Content, Heap, Run, Slab, Waiting};
 
-/// An address, as far as hakmem knows it.
+/// What hakmem knows about an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     pub state: State,
-    /// Of the block that it lies in, or the large one beside it: where that begins, and what of it may be used.
+    /// The block that contains the address, or the large block beside it: its start and its usable size.
     pub block: Option<(u64, u64)>,
-    /// Of the slab: where it begins, and the number of its cache.
+    /// The slab that contains it: its start, and the number of its cache.
     pub slab: Option<(u64, Option<u64>)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// No memory of ours.
+    /// Not hakmem's memory.
     Foreign,
-    /// The program holds the block.
+    /// The block is live.
     Live,
-    /// The block is free and lies in its slab.
+    /// The block is free in its slab.
     InSlab,
-    /// The block is free and waits in a magazine of the cache of this number.
+    /// The block is free, in a magazine of the cache with this number.
     InMagazine(u64),
-    /// The block is free and waits in the stock or the quarantine of a thread, as mode secure has them.
+    /// The block is free, in a thread's stock or quarantine (mode secure).
     InStock,
-    /// The block was freed by another thread and is on its way to its owner.
+    /// The block was freed by another thread and is on its way to the owner with this number.
     InParcel(u64),
     /// The block was never handed out.
     NeverUsed,
-    /// A large block, free and kept for the next of its size.
+    /// The block is large, free, and kept in BigCache.
     Kept,
-    /// Before a large block that ends at a guard.
+    /// The address is before a large block that ends at a guard.
     Before,
-    /// Behind the last block of a slab, or the end of a large one.
+    /// The address is behind the last block of a slab, or behind the end of a large block.
     Rest,
-    /// Units that no slab and no large block has.
+    /// The unit is free.
     FreeUnit,
-    /// What the heap keeps about itself: a unit that descriptors lie in.
+    /// The unit contains hakmem's own descriptors.
     Metadata,
 }
 
@@ -89,12 +89,12 @@ pub fn describe(heap: &Heap, address: u64) -> Description {
     description
 }
 
-/// An address of no superslab may lie where sampled blocks are.
+/// The address is in no superslab; it may be among the sampled blocks between guards.
 fn describe_guarded(heap: &Heap, address: u64, description: &mut Description) {
     if address.wrapping_sub(heap.guard.base) >= heap.guard.bytes {
         return;
     }
-    // One of 0 bytes is known by where it begins.
+    // A block of 0 bytes contains its own start.
     let holds = |block: &&(u64, u64)| address.wrapping_sub(block.0) < block.1.max(1);
     description.block = heap.guard.blocks.iter().find(holds).copied();
     description.state = match description.block {
@@ -120,8 +120,8 @@ pub fn state_of(heap: &Heap, slab: &Slab, block: u64, index: u64) -> State {
     }
 }
 
-/// Every contradiction in a heap that stands still, a line each. What one thread was in the middle of when
-/// it was stopped is one too.
+/// Every contradiction in a heap that stands still, one line each. A step that a thread had half done when it was stopped is
+/// also reported.
 pub fn damage(heap: &Heap) -> Vec<String> {
     let mut found = heap.doubts.clone();
     for (run, slab) in heap.slabs() {

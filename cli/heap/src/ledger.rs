@@ -1,5 +1,5 @@
-//! What a process's resident memory is: every page of it, summed up by what it holds, beside the
-//! kernel's own figure.
+//! What a process's resident memory consists of: every resident page, summed up by what it contains, beside the kernel's own
+//! figure.
 
 use crate::error::Result;
 use crate::figures::Figures;
@@ -10,85 +10,85 @@ use crate::resident::{AreaSums, Counted, Pages, read_areas};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Bytes that are resident, by what they are. Their sum is `known_bytes`.
+/// Resident bytes by kind. Their sum is `known_bytes`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Ledger {
-    /// In blocks that the program holds, each with the size of its class.
+    /// In live blocks; each counts with the size of its class.
     pub live: u64,
-    /// In magazines, and in stocks and quarantines of mode secure.
+    /// In magazines, and in mode secure's stocks and quarantines.
     pub cached: u64,
-    /// In parcels, on their way to the threads that own them.
+    /// In parcels, on their way to the blocks' owners.
     pub in_transit: u64,
     /// In BigCache.
     pub kept: u64,
-    /// Blocks that lie free in their slabs.
+    /// In blocks that are free in their slabs.
     pub slab_free: u64,
-    /// Blocks that were never handed out, on pages that are resident for others' sake.
+    /// In blocks that were never handed out, on pages that other blocks made resident.
     pub never_used: u64,
-    /// Behind the last block of a slab, and around the user's bytes of large blocks.
+    /// Behind the last block of a slab, and around the usable bytes of large blocks.
     pub rests: u64,
-    /// Free units that wait to be given back.
+    /// In free units that wait to be purged.
     pub waiting: u64,
-    /// Free units that nobody touched since, resident with a huge page.
+    /// In free units that are not dirty, but resident as a part of a huge page.
     pub huge_excess: u64,
-    /// Descriptors, and the tables of the address map.
+    /// In descriptors, and in the tables of the address map.
     pub metadata: u64,
-    /// Not this heap's: those of other copies of hakmem, blocks and all else.
+    /// Not this heap's: the heaps of other copies of hakmem, with their metadata.
     #[serde(default)]
     pub copies: u64,
-    /// Not ours: code and data of files, shared memory.
+    /// Not hakmem's: code and data of files, shared memory.
     pub files: u64,
-    /// Not ours: stacks.
+    /// Not hakmem's: stacks.
     pub stacks: u64,
-    /// Not ours: other memory, that the program or a library has mapped itself.
+    /// Not hakmem's: other memory that the program or a library has mapped.
     pub other: u64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Account {
     pub resident: Ledger,
-    /// What the kernel counts as resident.
+    /// The kernel's count of resident bytes.
     pub kernel_bytes: u64,
     pub known_bytes: u64,
     /// `kernel_bytes` less `known_bytes`.
     pub remainder_bytes: i64,
-    /// Of what is resident: given up already, but not taken by the kernel so far.
+    /// The part of the resident bytes that was freed with MADV_FREE and not yet taken by the kernel.
     pub lazily_freed_bytes: u64,
     /// In huge pages.
     pub huge_bytes: u64,
     pub swapped_bytes: u64,
-    /// Blocks that the program holds.
+    /// The number of live blocks.
     #[serde(default)]
     pub live_blocks: u64,
-    /// Blocks that moved while the heap was read.
+    /// How many blocks moved while the heap was read.
     pub moved_blocks: u64,
 }
 
-/// What of the live blocks nobody asked for: what their classes are larger than the requests. The
-/// heap keeps no request's size, samples do.
+/// Internal fragmentation: by how much live blocks are larger than requested. The heap does not store requested sizes; samples
+/// do.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Slack {
-    /// Estimated.
+    /// An estimate.
     pub bytes: f64,
-    /// Two deviations of that.
+    /// Two standard deviations of the estimate.
     pub bytes_off: f64,
-    /// Those that live, which it is estimated from.
+    /// The number of live samples that it is made from.
     pub samples: usize,
 }
 
 impl Slack {
-    /// Of `live` bytes; `None` without samples.
+    /// `live` are the bytes of live blocks; `None` without samples.
     pub fn of(samples: &[Sample], live: u64) -> Option<Slack> {
         let share = |sample: &Sample| {
             sample.block_bytes.saturating_sub(sample.bytes) as f64 / sample.block_bytes as f64
         };
-        // For how many bytes of blocks each stands.
+        // How many bytes of blocks a sample stands for.
         let weight = |sample: &Sample| sample.blocks * sample.block_bytes as f64;
         let all: f64 = samples.iter().map(weight).sum();
         let mean = samples.iter().map(|s| weight(s) * share(s)).sum::<f64>() / all;
         let squares: f64 = samples
             .iter()
-            .filter(|sample| sample.blocks > 1.0) // what is always sampled is known exactly
+            .filter(|sample| sample.blocks > 1.0) // blocks that are always sampled add no error
             .map(|sample| (weight(sample) * (share(sample) - mean)).powi(2))
             .sum();
         (!samples.is_empty()).then(|| Slack {
@@ -104,7 +104,7 @@ impl Ledger {
         self.ours() + self.copies + self.files + self.stacks + self.other
     }
 
-    /// What the program has freed, and the heap keeps.
+    /// What the program has freed and the heap keeps.
     pub fn free(&self) -> u64 {
         self.cached + self.in_transit + self.kept + self.slab_free + self.waiting + self.huge_excess
     }
@@ -178,7 +178,7 @@ pub fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Addresses with what of them is resident.
+/// A range of addresses, and which of its pages are resident.
 struct Stretch<'a> {
     start: u64,
     page_bytes: u64,
@@ -186,7 +186,7 @@ struct Stretch<'a> {
 }
 
 impl Stretch<'_> {
-    /// The resident part of `bytes` from `start` on.
+    /// How many of the `bytes` from `start` on are resident.
     fn count(&self, start: u64, bytes: u64) -> u64 {
         let end = start + bytes;
         let mut at = start;
@@ -207,7 +207,7 @@ impl Stretch<'_> {
 fn add_super(ledger: &mut Ledger, heap: &Heap, superslab: &Super, stretch: &Stretch) {
     let end = superslab.base + superslab.bytes;
     for run in &superslab.runs {
-        // What goes on in the next superslab is counted there.
+        // The part in the next superslab is counted there.
         let inside = run.bytes.min(end - run.base);
         add_run(ledger, heap, run, run.base, inside, stretch);
     }
@@ -230,17 +230,17 @@ fn add_super(ledger: &mut Ledger, heap: &Heap, superslab: &Super, stretch: &Stre
             .iter()
             .any(|run| start.wrapping_sub(run.base) < run.bytes)
         {
-            // Of a run that began in a superslab before this one.
+            // The unit belongs to a run that began in an earlier superslab.
             match heap.find(start).and_then(|place| place.run) {
                 Some(run) => add_run(ledger, heap, run, start, heap.unit_bytes, stretch),
-                None if heap.is_metadata(start) => {} // counted there
+                None if heap.is_metadata(start) => {} // counted as metadata
                 None => ledger.rests += stretch.count(start, heap.unit_bytes),
             }
         }
     }
 }
 
-/// `bytes` of a run from `start` on.
+/// Adds `bytes` of a run, from `start` on.
 fn add_run(ledger: &mut Ledger, heap: &Heap, run: &Run, start: u64, bytes: u64, stretch: &Stretch) {
     match &run.content {
         Content::Large {
@@ -307,7 +307,7 @@ fn within(known: &[Range<u64>], area: &Counted, pages: &Pages) -> u64 {
         .sum()
 }
 
-/// What is resident in areas outside of ours, and in other copies' heaps.
+/// Adds what is resident outside of this heap: other copies' heaps, and the rest.
 fn add_others(
     ledger: &mut Ledger,
     areas: &[Counted],

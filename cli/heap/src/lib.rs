@@ -1,9 +1,9 @@
-//! hakmem's heap, read from outside: of a process that runs, hangs or stands still, or of one that
-//! has left a core dump. Nothing in it has to run for that, and nothing is written.
+//! hakmem's heap, read from outside: of a process that runs, hangs or is stopped, or from a core dump. The process need not
+//! cooperate, and reading writes nothing.
 //!
-//! Everything is found by name through the control block (`include/hakmem/control.h`), so this may be
-//! older or newer than the library that it looks at. What is read may change meanwhile, and may be
-//! damaged: every walk is bounded, and every figure says what it is worth.
+//! Everything is found by name through the control block (`include/hakmem/control.h`), so this crate may be older or newer than
+//! the library that it reads. Memory may change during the read, and may be damaged: every walk is bounded, and every figure
+//! comes with its accuracy.
 
 pub mod code;
 pub mod code_files;

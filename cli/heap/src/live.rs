@@ -1,4 +1,4 @@
-//! A process that runs.
+//! A running process.
 
 use crate::code::{self, Code};
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// What one system call takes.
+/// How many places one system call can read.
 const PLACES_MAX: usize = 1024;
 
 /// One line of /proc/PID/maps.
@@ -25,25 +25,25 @@ pub struct Area {
     pub is_readable: bool,
     pub is_writable: bool,
     pub is_executable: bool,
-    /// With other processes, or with a file that is written.
+    /// Shared with other processes, or written through to a file.
     pub is_shared: bool,
-    /// Where in the file it begins.
+    /// The file offset at which it begins.
     pub offset: u64,
-    /// A file's path, or a name in brackets; empty for plain memory.
+    /// A file's path, or a name in brackets; empty for anonymous memory.
     pub name: Vec<u8>,
 }
 
 pub struct LiveProcess {
     pub pid: i32,
     pub areas: Vec<Area>,
-    /// The thread of it by whose number its memory is found: the first, unless that has ended before the others.
+    /// The thread through whose number the memory is found: the first thread, or another one if the first has ended.
     task: AtomicI32,
-    /// The memory of the program that it was when it was opened, and of no other that it has become by exec.
+    /// The memory of the program that ran when this was opened; not of one that it executes later.
     memory: Option<File>,
     command_line: String,
 }
 
-/// In a PID namespace with the /proc of another one, each number there is another process's.
+/// Fails if /proc belongs to another PID namespace: there, our numbers mean other processes.
 pub fn check_proc() -> Result<()> {
     let own = std::fs::read_link("/proc/self").ok();
     let is_own = own.is_some_and(|own| own.as_os_str() == std::process::id().to_string().as_str());
@@ -66,7 +66,7 @@ impl LiveProcess {
             command_line: started_as(task),
         };
         match process.areas.first() {
-            // The kernel shows the areas of some processes whose memory it does not let us read.
+            // For some processes, the kernel shows the areas but does not let us read the memory.
             Some(first) => match process.try_read(first.range.start) {
                 Err(Errno::EPERM) => Err(Error::Forbidden(pid)),
                 Err(Errno::ESRCH) => Err(Error::Gone(pid)),
@@ -81,12 +81,12 @@ impl LiveProcess {
         self.call(&mut [IoSliceMut::new(&mut byte)], &[place(address, 1)])
     }
 
-    /// A thread's number, below which /proc tells what the process has and is.
+    /// The number of a thread whose /proc entries describe the process.
     pub fn task(&self) -> i32 {
         self.task.load(Ordering::Relaxed)
     }
 
-    /// That thread has ended: is there another one?
+    /// The thread has ended. Looks for another thread and uses that one.
     fn has_other_task(&self) -> bool {
         let other = other_task(self.pid).map(|(task, _)| task);
         if let Some(other) = other {
@@ -104,14 +104,14 @@ impl LiveProcess {
         }
     }
 
-    /// Has it become another program since it was opened? Then this one's memory is nobody's.
+    /// Has the process executed another program since this was opened? Then the old memory no longer exists.
     fn has_become_another(&self) -> bool {
         let first = self.areas.first().map_or(0, |area| area.range.start);
         let memory = self.memory.as_ref();
         memory.is_some_and(|memory| matches!(memory.read_at(&mut [0], first), Ok(0)))
     }
 
-    /// Write into it.
+    /// Writes into the process's memory.
     pub fn write(&self, address: u64, bytes: &[u8]) -> Result<()> {
         if self.has_become_another() {
             return Err(self.lost().unwrap_or(Error::Became(self.pid)));
@@ -126,19 +126,19 @@ impl LiveProcess {
         }
     }
 
-    /// What its thread is called; None when there is none of that number.
+    /// A thread's name; None if there is no such thread.
     pub fn thread_name(&self, thread: u64) -> Option<String> {
         let path = format!("/proc/{}/task/{thread}/comm", self.pid);
         let name = std::fs::read(path).ok()?;
         Some(shown(name.strip_suffix(b"\n").unwrap_or(&name)))
     }
 
-    /// What it has mapped of files, and what it has seen itself, if it uses hakmem.
+    /// The files that the process has mapped, and those that it has numbered if it uses hakmem.
     pub fn code(&self) -> Vec<Code> {
         code::all(&code::of_files(&self.areas), self)
     }
 
-    /// What it was started as, cut to a line: as it was opened, whatever it has become since.
+    /// The command line when this was opened, shortened; a later exec does not change it.
     pub fn command_line(&self) -> &str {
         &self.command_line
     }
@@ -148,7 +148,7 @@ fn started_as(task: i32) -> String {
     command_line(&std::fs::read(format!("/proc/{task}/cmdline")).unwrap_or_default())
 }
 
-/// Of words that each end with a zero: a line for people. Who writes another title over its words leaves zeros or spaces behind.
+/// A command line to show, from words that each end with a zero. A changed title may end with zeros or spaces.
 pub fn command_line(words: &[u8]) -> String {
     let words = words.strip_suffix(b"\0").unwrap_or(words);
     let words: Vec<String> = words.split(|byte| *byte == 0).map(shown).collect();
@@ -170,8 +170,8 @@ impl Memory for LiveProcess {
         read == Ok(bytes)
     }
 
-    /// One system call for a thousand places. It ends at the first that cannot be read; the next call
-    /// begins behind that.
+    /// One system call reads up to a thousand places. It stops at the first that cannot be read; the next call begins behind
+    /// that one.
     fn read_many(&self, wanted: &mut [Wanted]) {
         let mut next = 0;
         while next < wanted.len() {
@@ -196,8 +196,8 @@ impl Memory for LiveProcess {
         }
     }
 
-    /// The writable areas of files, and in front of each what was made read-only after it was written. Not what is
-    /// shared: no object's data are, and who reads a page of it for the first time makes it resident.
+    /// The writable areas of files, each after the read-only area before it (RELRO). Shared areas are left out: they hold no
+    /// library's data, and reading them would make pages resident.
     fn data_areas(&self) -> Vec<Range<u64>> {
         let mut found = Vec::new();
         for (index, area) in self.areas.iter().enumerate() {
@@ -223,9 +223,9 @@ impl Memory for LiveProcess {
             return None;
         }
         match read_areas(self.task()) {
-            // It has other rights now, or has become a program that has.
+            // The process has other rights now, or has executed a program that has.
             Err(error @ Error::Forbidden(_)) => Some(error),
-            // Its memory goes before its number does.
+            // An ending process loses its memory before its number.
             Ok(areas) if read != Err(Errno::ESRCH) && !areas.is_empty() => match read {
                 _ if self.has_become_another() => Some(Error::Became(self.pid)),
                 Err(Errno::EPERM) => Some(Error::Forbidden(self.pid)),
@@ -245,7 +245,7 @@ impl Memory for LiveProcess {
     }
 }
 
-/// The flags are the seventh word behind its name, which may have any bytes but is in brackets.
+/// The flags are the seventh word after the name. The name is in parentheses and may contain any bytes.
 fn is_of_kernel(pid: i32) -> bool {
     const KERNEL_THREAD: u32 = 0x0020_0000; // PF_KTHREAD
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -256,7 +256,7 @@ fn is_of_kernel(pid: i32) -> bool {
     flags.is_some_and(|flags| flags & KERNEL_THREAD != 0)
 }
 
-/// A thread of the process whose memory is there, and what is in it.
+/// A thread that still has the process's memory, and the areas of that memory.
 fn other_task(pid: i32) -> Option<(i32, Vec<Area>)> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     tasks
@@ -265,7 +265,7 @@ fn other_task(pid: i32) -> Option<(i32, Vec<Area>)> {
         .find(|(_, areas)| !areas.is_empty())
 }
 
-/// There is such a process, and a /proc with hidepid does not show it.
+/// Does the process exist, though a /proc with hidepid hides it?
 fn is_hidden(pid: i32) -> bool {
     kill(Pid::from_raw(pid), None) == Err(Errno::EPERM)
 }
@@ -285,7 +285,7 @@ pub(crate) fn read_areas(pid: i32) -> Result<Vec<Area>> {
     Ok(areas)
 }
 
-/// How the kernel writes the one character that it escapes; a file may have that in its name as well.
+/// How the kernel escapes a newline, the only character that it escapes. A file's real name may contain this, too.
 const NEWLINE: &[u8] = br"\012";
 
 fn exact_name(pid: i32, area: &Area) -> Vec<u8> {
@@ -296,7 +296,7 @@ fn exact_name(pid: i32, area: &Area) -> Vec<u8> {
     }
 }
 
-/// A name as the kernel writes it, as it is.
+/// A name as the kernel writes it, with newlines unescaped.
 pub fn with_newlines(name: &[u8]) -> Vec<u8> {
     let mut exact = Vec::new();
     let mut rest = name;
@@ -309,7 +309,7 @@ pub fn with_newlines(name: &[u8]) -> Vec<u8> {
     exact
 }
 
-/// What /proc/PID/maps says, with names as the kernel writes them.
+/// The content of /proc/PID/maps; names stay as the kernel writes them.
 pub fn parse_areas(text: &[u8]) -> Vec<Area> {
     let lines = text.split(|byte| *byte == b'\n');
     lines.filter_map(parse_area).collect()
@@ -321,7 +321,7 @@ pub fn parse_area(line: &[u8]) -> Option<Area> {
     let mut word = || std::str::from_utf8(words.next()?).ok();
     let (start, end) = word()?.split_once('-')?;
     let permissions = word()?.as_bytes();
-    // "Rss:   12 kB" and the like, of another file of the kernel's.
+    // /proc/PID/smaps also has lines such as "Rss:   12 kB".
     if !matches!(permissions.first(), Some(b'r' | b'-')) {
         return None;
     }
@@ -394,7 +394,7 @@ mod tests {
         let process = LiveProcess::open(pid).unwrap();
         assert_eq!(process.lost(), None);
         child.kill().unwrap();
-        // As long as nobody has waited for it, its number is there, and nothing else.
+        // Until its parent has waited for it, only its number remains.
         let find = || Control::find(&process).map(|control| control.release);
         while find() == Err(Error::NotHakmem) {
             std::thread::yield_now();

@@ -1,9 +1,9 @@
-//! What a heap is read from.
+//! The memory that a heap is read from.
 
 use crate::error::Error;
 use std::ops::Range;
 
-/// A place to be filled in a batch of reads.
+/// One place in a batch of reads.
 pub struct Wanted<'a> {
     pub address: u64,
     pub target: &'a mut [u8],
@@ -20,34 +20,33 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// A part of a file that is mapped.
+/// The mapping of a part of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedFile {
     pub range: Range<u64>,
-    /// Where in the file it begins.
+    /// The file offset at which it begins.
     pub offset: u64,
     pub path: Vec<u8>,
 }
 
 pub trait Memory {
-    /// Fill `target` from `address`; false when not all of it can be read.
+    /// Fills `target` from `address`; false if not all of it can be read.
     fn read(&self, address: u64, target: &mut [u8]) -> bool;
 
-    /// As many reads as there are, each for itself.
+    /// Reads all places, each by itself.
     fn read_many(&self, wanted: &mut [Wanted]) {
         for one in wanted {
             one.is_read = self.read(one.address, one.target);
         }
     }
 
-    /// Memory that files were mapped into and that may have been written to: where the data of
-    /// programs and libraries is.
+    /// Private mappings of files that may have been written to: they contain the data of programs and libraries.
     fn data_areas(&self) -> Vec<Range<u64>>;
 
-    /// Why `address`, which should be there, cannot be read.
+    /// Why `address`, which should be mapped, cannot be read.
     fn explain(&self, address: u64) -> Error;
 
-    /// Why nothing can be read any more of what there was when this was opened: a process may end.
+    /// Why nothing can be read any more: for example, the process has ended.
     fn lost(&self) -> Option<Error> {
         None
     }

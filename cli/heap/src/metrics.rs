@@ -4,7 +4,7 @@ use crate::control::Control;
 use crate::figures::{ClassFigures, Figures};
 use std::fmt::Write;
 
-/// What a figure means: in the words of the library, of that field, or in these.
+/// A figure's description: the library's, for that field, or these words.
 enum Help {
     Field(&'static str, &'static str),
     Words(&'static str),
@@ -14,7 +14,7 @@ use Help::{Field, Words};
 struct Metric<Of> {
     name: &'static str,
     help: Help,
-    /// Only grows; otherwise it goes up and down.
+    /// A counter only grows; a gauge goes up and down.
     is_counter: bool,
     value: fn(&Of) -> u64,
 }
@@ -37,7 +37,7 @@ const fn counter<Of>(name: &'static str, help: Help, value: fn(&Of) -> u64) -> M
     }
 }
 
-/// Of the whole heap.
+/// Figures of the whole heap.
 const TOTALS: [Metric<Figures>; 29] = [
     gauge("mapped_bytes", Words("addresses mapped for blocks"), |f| {
         f.totals.mapped_bytes
@@ -160,7 +160,7 @@ const TOTALS: [Metric<Figures>; 29] = [
     }),
 ];
 
-/// Of each size class that was ever used.
+/// Figures of each size class that was used at least once.
 const CLASSES: [Metric<ClassFigures>; 12] = [
     gauge("class_slabs", Words("slabs of the class"), |c| c.slabs),
     gauge(
@@ -220,15 +220,15 @@ const CLASSES: [Metric<ClassFigures>; 12] = [
     ),
 ];
 
-/// Which process it is.
+/// The process that the figures are about.
 pub struct Subject {
     pub pid: i32,
     pub program: String,
-    /// As the kernel counts it.
+    /// The kernel's figure.
     pub resident_bytes: u64,
 }
 
-/// All of it, each metric with what it is.
+/// The whole text: each metric with its description.
 pub fn text(subject: &Subject, figures: &Figures, control: &Control) -> String {
     let labels = format!(
         "program=\"{}\",pid=\"{}\"",
@@ -291,7 +291,7 @@ fn head(text: &mut String, name: &str, help: &str, kind: &str) {
     let _ = writeln!(text, "# TYPE hakmem_{name} {kind}");
 }
 
-/// A label's value.
+/// Escapes a label's value.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")

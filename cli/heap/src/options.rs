@@ -1,4 +1,4 @@
-//! The options of a process's hakmem: what is in force, who set it, and what may be set.
+//! The options of a process's hakmem: their values, who set them, and which values are allowed.
 
 use crate::control::{Control, Field};
 use crate::error::Result;
@@ -13,7 +13,7 @@ pub enum Kind {
     Choice,
     File,
     Text,
-    /// One that this release of the reader does not know.
+    /// A kind that this release of the reader does not know.
     Other,
 }
 
@@ -21,7 +21,7 @@ pub enum Kind {
 pub struct Setting {
     pub name: String,
     pub kind: Kind,
-    /// Of a number; the words of a choice, separated by |; what a text looks like.
+    /// A number's unit; a choice's words, separated by |; what a text looks like.
     pub unit: String,
     pub help: String,
     pub value: u64,
@@ -33,7 +33,7 @@ pub struct Setting {
     pub at_run_time: bool,
 }
 
-/// The settings that turn a feature on and off.
+/// The values that turn a feature on and off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feature {
     pub name: String,
@@ -41,7 +41,7 @@ pub struct Feature {
     pub off: u64,
 }
 
-/// What the control block says of an option.
+/// The control block's description of an option.
 #[derive(Debug)]
 pub struct Described {
     pub name: String,
@@ -69,7 +69,7 @@ const SOURCES: [(&str, &str); 8] = [
 ];
 
 impl Setting {
-    /// As a person would write it into the variable.
+    /// The value as a user would write it into the environment variable.
     pub fn text(&self, value: u64) -> String {
         let on = if value == 0 { "off" } else { "on" };
         match self.kind {
@@ -82,7 +82,7 @@ impl Setting {
         }
     }
 
-    /// What it may be set to.
+    /// The values that are allowed.
     pub fn values(&self) -> String {
         match self.kind {
             Kind::Switch => "on, off".into(),
@@ -143,7 +143,7 @@ pub fn read(control: &Control, memory: &dyn Memory) -> Result<Vec<Setting>> {
     Ok(settings)
 }
 
-/// The options that are features.
+/// The options that turn features on and off.
 pub fn read_features(control: &Control, memory: &dyn Memory) -> Result<Vec<Feature>> {
     let root = control.root("hak_option_features")?;
     let bytes = control.struct_bytes("hak_option_feature")?;
@@ -162,7 +162,7 @@ pub fn read_features(control: &Control, memory: &dyn Memory) -> Result<Vec<Featu
     Ok(features.collect())
 }
 
-/// What stands beside the constant that has this value.
+/// The entry of `names` whose constant has this value.
 fn named<T: Copy>(control: &Control, names: &[(&str, T)], value: u64) -> Option<T> {
     let found = names
         .iter()

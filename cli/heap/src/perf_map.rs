@@ -1,8 +1,8 @@
-//! Names of code that is made at run time, as the process writes them down for perf: /tmp/perf-PID.map, with a line
-//! "START BYTES NAME" for each piece of code, or a file that it has mapped (`dump`).
+//! Names of generated code, as the process writes them down for perf: in /tmp/perf-PID.map, one line "START BYTES NAME" for
+//! each piece of code, or in a file that it has mapped (`dump`).
 //!
-//! Anybody may write to /tmp. So the file has to be one, and the process's own user's or root's; and one from before the
-//! process began is another process's that had its number.
+//! Anybody may write to /tmp. So the map must be a regular file, owned by the process's user or by root. A file that is older
+//! than the process belongs to an earlier process with the same number.
 
 use crate::shown::shown;
 use nix::fcntl::{OFlag, open, openat};
@@ -19,30 +19,30 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 mod dump;
 mod name;
 
-/// What of a file is read: its end, as later lines win.
+/// How many bytes at a file's end are read; later lines win.
 const BYTES_MAX: u64 = 128 << 20;
-/// Of a name.
+/// Longer names are cut.
 const NAME_MAX: usize = 1024;
-/// By how much the time of a process's begin and that of a file may be off.
+/// How far the start time of a process and the time of a file may be off.
 const CLOCKS_OFF: Duration = Duration::from_secs(2);
 
-/// Where a process writes its map: also when the process has ended, or sees another /tmp than we do.
+/// Where a process writes its map. This also works after the process has ended, or if it has another /tmp than we do.
 #[derive(Debug)]
 pub struct MapPlace {
     folder: OwnedFd,
     name: String,
     user: u32,
     since: Option<SystemTime>,
-    /// The file of records that it had mapped by then.
+    /// The jitdump file that it had mapped when this was made.
     dump: Option<File>,
 }
 
 /// Why there are no names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Absent {
-    /// The process wrote none.
+    /// The process has written no map.
     Never,
-    /// What is there is not believed: why.
+    /// The file is not trusted, for this reason.
     Refused { name: String, why: &'static str },
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Absent {
 }
 
 impl MapPlace {
-    /// Of a process or one of its threads, while it runs.
+    /// For a running process, given by the number of one of its threads.
     pub fn of(task: i32) -> Option<MapPlace> {
         let status = fs::read(format!("/proc/{task}/status")).ok()?;
         let status = String::from_utf8_lossy(&status);
@@ -66,11 +66,11 @@ impl MapPlace {
             let mut lines = status.lines();
             number(lines.find_map(|line| line.strip_prefix(field))?)
         };
-        // Its number in the innermost namespace is what the process knows itself by.
+        // The process uses its number in the innermost namespace.
         let id = word("NStgid:", |ids| ids.split_whitespace().last())
             .or_else(|| word("Tgid:", |id| Some(id.trim())))?;
         let user = word("Uid:", |ids| ids.split_whitespace().nth(1))?;
-        // No links but the first, which is the kernel's: one in a container would lead to our files.
+        // Only the first link, the kernel's, is followed: others in a container could lead to our own files.
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let root = open(format!("/proc/{task}/root").as_str(), flags, Mode::empty()).ok()?;
         let folder = openat(&root, "tmp", flags | OFlag::O_NOFOLLOW, Mode::empty()).ok()?;
@@ -84,7 +84,7 @@ impl MapPlace {
         })
     }
 
-    /// Is there something by now?
+    /// Has the process written names by now?
     pub fn has_map(&self) -> bool {
         self.dump.is_some() || self.open().is_ok()
     }
@@ -115,13 +115,13 @@ impl MapPlace {
         Ok(file)
     }
 
-    /// What is written there by now.
+    /// The names that are written by now.
     pub fn read(&self) -> Result<PerfMap, Absent> {
         let Some(dump) = &self.dump else {
             return self.read_lines();
         };
         let mut map = self.read_lines().unwrap_or_default();
-        map.add_dump(BufReader::new(dump)).ok(); // what could be read of it has its names
+        map.add_dump(BufReader::new(dump)).ok(); // on an error, the records before it still count
         Ok(map)
     }
 
@@ -135,7 +135,7 @@ impl MapPlace {
     }
 }
 
-/// From the first line on that begins in the last `most` bytes.
+/// Reads from the first line that begins in the last `most` bytes.
 fn read_end(file: &mut File, most: u64) -> io::Result<Vec<u8>> {
     let length = file.metadata()?.len();
     let mut bytes = Vec::new();
@@ -149,9 +149,9 @@ fn read_end(file: &mut File, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// When the process began, by the clock that files have.
+/// When the process began, by the clock of file times.
 fn began(task: i32) -> Option<SystemTime> {
-    const START_TIME: usize = 22 - 3; // of the words behind the name
+    const START_TIME: usize = 22 - 3; // counted behind the name
     let stat = fs::read(format!("/proc/{task}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
     let (_, words) = stat.rsplit_once(')')?;
@@ -163,24 +163,24 @@ fn began(task: i32) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::from_secs(boot + ticks.checked_div(a_second)?))
 }
 
-/// Code by its address. Where two lines have the same address, the later one counts.
+/// Names by code address. For the same address, the later line counts.
 #[derive(Debug, Default)]
 pub struct PerfMap {
     text: Vec<u8>,
-    /// By where they begin; none overlaps another.
+    /// By start address; no two overlap.
     ranges: BTreeMap<u64, Range>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Range {
     end: u64,
-    /// The name, in the text.
+    /// Where the name begins in the text.
     at: u32,
     bytes: u32,
 }
 
 impl PerfMap {
-    /// Lines that are none are skipped, and so is a last one that is not whole yet.
+    /// Skips invalid lines, and a last line that is not complete yet.
     pub fn parse(text: Vec<u8>) -> PerfMap {
         let mut ranges = BTreeMap::new();
         let mut begin = 0;
@@ -193,7 +193,7 @@ impl PerfMap {
         PerfMap { text, ranges }
     }
 
-    /// The code at an address, as all frames are written: "export (views.py:112)", "Interpreter (jit)".
+    /// The name at an address, in the form of all frames: "export (views.py:112)", "Interpreter (jit)".
     pub fn name(&self, address: u64) -> Option<String> {
         let (_, range) = self.ranges.range(..=address).next_back()?;
         let at = range.at as usize;
@@ -202,7 +202,7 @@ impl PerfMap {
     }
 }
 
-/// "7f757bd22c00 1b8 JS:~tick /srv/app.js:4:14", which begins at `begin` in the text.
+/// Parses "7f757bd22c00 1b8 JS:~tick /srv/app.js:4:14", which begins at `begin` in the text.
 fn line(line: &[u8], begin: usize) -> Option<(u64, Range)> {
     let mut blanks = memchr::memchr_iter(b' ', line);
     let (first, second) = (blanks.next()?, blanks.next()?);
@@ -220,7 +220,7 @@ fn line(line: &[u8], begin: usize) -> Option<(u64, Range)> {
     (!name.is_empty()).then_some((start, range))
 }
 
-/// In place of what is there already.
+/// Inserts a range; it replaces what it overlaps.
 fn insert(ranges: &mut BTreeMap<u64, Range>, start: u64, new: Range) {
     let before = ranges.range(..start).next_back();
     if let Some((&from, &old)) = before.filter(|(_, old)| old.end > start) {

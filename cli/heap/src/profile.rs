@@ -1,4 +1,4 @@
-//! The profile: allocations that were sampled, by call stack; and switching that on in a running process.
+//! The profile: sampled allocations by call stack. Also switches sampling on in a running process.
 
 use crate::control::{Control, Field};
 use crate::error::{Error, Result};
@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::File;
 
-/// Limits on what is believed: more than any release keeps.
+/// Limits: more than any release keeps.
 const BUCKETS_MAX: usize = 1 << 20;
 const RECORDS_MAX: usize = 1 << 20;
 const FRAMES_MAX: usize = 1 << 10;
 const CACHES_MAX: usize = 1 << 16;
 
-/// What samples stand for.
+/// Estimates from samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sums {
     pub samples: u64,
@@ -35,7 +35,7 @@ impl Sums {
         self.blocks += more.blocks;
     }
 
-    /// What has come since.
+    /// What was added since `before`.
     pub fn since(&self, before: &Sums) -> Sums {
         Sums {
             samples: self.samples.saturating_sub(before.samples),
@@ -44,70 +44,70 @@ impl Sums {
         }
     }
 
-    /// Two deviations of the estimate of bytes, one sample like the other; in 19 of 20 cases it is
-    /// nearer than that.
+    /// Two standard deviations of `bytes`, as if all samples had the same weight; the true value is within that in 19 of 20
+    /// cases.
     pub fn bytes_off(&self) -> f64 {
         2.0 * self.bytes / (self.samples.max(1) as f64).sqrt()
     }
 }
 
-/// All that was allocated at one call stack.
+/// The allocations of one call stack.
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
     pub address: u64,
-    /// Places where the calls return to, the innermost first, and behind them those of a Python program's frames.
+    /// The places that the calls return to, the innermost first; then the places of a Python program's frames.
     pub frames: Vec<u64>,
-    /// Of the native ones, as many as are kept: there may have been more.
+    /// It has as many native frames as are kept, so there may have been more.
     pub is_cut: bool,
     pub allocated: Sums,
     pub live: Sums,
     pub peak: Sums,
 }
 
-/// A sampled block that is live.
+/// A live sampled block.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     pub address: u64,
     pub bytes: u64,
     pub block_bytes: u64,
-    /// For how many blocks it stands.
+    /// How many blocks the sample stands for.
     pub blocks: f64,
-    /// By CLOCK_MONOTONIC.
+    /// In nanoseconds of CLOCK_MONOTONIC.
     pub time_ns: u64,
-    /// The kernel's number of the thread, as the process knows it.
+    /// The thread's number in the process's own PID namespace.
     pub thread: u64,
-    /// In `Profile::stacks`.
+    /// An index into `Profile::stacks`.
     pub stack: usize,
 }
 
-/// All that one thread has allocated.
+/// The allocations of one thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thread {
-    /// The kernel's number, as the process knows it; 0: all threads that found no place.
+    /// The thread's number in the process's own PID namespace; 0: all threads for which there was no room.
     pub id: u64,
     pub allocated: Sums,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
-    /// One in so many bytes is a sample; 0: sampling is off.
+    /// The mean distance of samples in bytes; 0: sampling is off.
     pub every: u64,
-    /// A tool has switched sampling on, and its time is not over or was never looked at.
+    /// A tool has switched sampling on, and its lease has not ended or was never checked.
     pub is_lent: bool,
     pub stacks: Vec<Stack>,
-    /// What places of Python's frames mean.
+    /// Explains the places of Python frames.
     pub python: Python,
     pub samples: Vec<Sample>,
-    /// None of a library that is older.
+    /// Empty if the library is too old to count by thread.
     pub threads: Vec<Thread>,
     pub live: Sums,
     pub peak: Sums,
     pub taken: u64,
-    /// Samples that found no place.
+    /// Samples for which there was no room.
     pub dropped: u64,
-    /// Samples of stacks that found none.
+    /// Samples without a stack, as there was no room for theirs.
     pub stackless: u64,
-    /// What taking them has cost, about.
+    /// About how long it took to take the samples.
     pub spent_ns: u64,
 }
 
@@ -135,7 +135,7 @@ struct Reader<'a> {
     memory: &'a dyn Memory,
     control: &'a Control,
     python: Python,
-    /// Of a native stack that are kept; None: all that there is room for.
+    /// The most native frames of a stack that are kept; None: as many as a record has room for.
     frames: Option<u64>,
     all: Samples,
     stack: StackFields,
@@ -207,7 +207,7 @@ impl Reader<'_> {
         Ok(threads)
     }
 
-    /// Where the lists of a hash table begin.
+    /// The heads of a hash table's lists.
     fn heads(&self, name: &str, bytes: usize, first: Field) -> Result<Vec<u64>> {
         let root = self.control.root(name)?;
         let count = root.count.min(BUCKETS_MAX);
@@ -216,8 +216,8 @@ impl Reader<'_> {
         Ok(heads.filter(|head| *head != 0).collect())
     }
 
-    /// Every record of these lists, all lists a step at a time. They change under us: a list that leads
-    /// nowhere, or in a circle, ends.
+    /// Every record of these lists; all lists advance together, one step at a time. The lists may change during the walk: one
+    /// that leads nowhere or in a circle ends.
     fn chains(&self, heads: Vec<u64>, bytes: usize, next: Field) -> Vec<(u64, Vec<u8>)> {
         let mut found: HashMap<u64, Vec<u8>> = HashMap::new();
         let mut addresses = heads;
@@ -256,7 +256,7 @@ impl Reader<'_> {
         let count = self.stack.frame_count.number(record);
         let most = self.stack.frames.count.min(FRAMES_MAX);
         let bytes = usize::try_from(count).unwrap_or(0).min(most) * 8;
-        // A record ends with the frames that it has.
+        // A record ends behind the last frame that it has.
         let frames = address.wrapping_add(self.stack.frames.offset as u64);
         let frames = self.memory.read_vec(frames, bytes).unwrap_or_default();
         let frames: Vec<u64> = frames.chunks_exact(8).map(le_u64).collect();
@@ -297,7 +297,7 @@ fn le_u64(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// Where an option's value lies.
+/// The address of an option's value.
 fn option_address(control: &Control, name: &str) -> Result<u64> {
     let field = control.field("hak_options", name)?;
     Ok(control.root("hak_options")?.address + field.offset as u64)
@@ -313,7 +313,7 @@ fn option(control: &Control, memory: &dyn Memory, name: &str) -> Result<u64> {
 /// Why sampling cannot be switched on or off.
 #[derive(Debug)]
 pub enum Refused {
-    /// The process has option remote off.
+    /// The process has option `remote` switched off.
     ByOption,
     For(Error),
 }
@@ -324,22 +324,22 @@ impl From<Error> for Refused {
     }
 }
 
-/// For how long a process samples when nobody asks it to go on.
+/// How long a process goes on sampling if no tool renews the lease.
 const LEASE_NS: u64 = 10_000_000_000;
 
-/// A process that samples because we want it to, and maybe others do.
+/// A process that samples for us, and possibly for other tools as well.
 pub struct Sampling<'a> {
     process: &'a LiveProcess,
     control: Control,
-    /// One in so many bytes is a sample, as the first of those who want it has said.
+    /// The mean distance of samples in bytes; the first tool chooses it.
     pub every: u64,
-    /// Shared with the others; whoever has it alone is the last.
+    /// Shared by all tools; the tool that can lock it exclusively is the last one.
     lock: Option<Flock<File>>,
 }
 
 impl Sampling<'_> {
-    /// Have a process sample one in so many bytes. This writes the option, until when it holds, and into each cache
-    /// that has a thread two numbers which make its next free look at the option.
+    /// Makes a process take a sample every so many bytes on average. This writes the option, the end of the lease, and into
+    /// each cache with a thread two numbers that make its next free look at the option.
     pub fn begin(
         process: &LiveProcess,
         every: u64,
@@ -365,12 +365,12 @@ impl Sampling<'_> {
         Ok(sampling)
     }
 
-    /// Go on: who is killed does not say so, and then the process ends it by itself.
+    /// Extends the lease. A tool that is killed cannot switch sampling off; the process does that when the lease ends.
     pub fn renew(&self, now_ns: u64) -> Result<()> {
         self.set_lease(now_ns.saturating_add(LEASE_NS))
     }
 
-    /// False: it had ended before, since it was not asked to go on in time. It goes on while somebody else wants it to.
+    /// Switches sampling off, unless another tool still uses it. False: it was already off, because the lease had ended.
     pub fn end(self) -> Result<bool> {
         let was_on = option(&self.control, self.process, "sample_bytes")? != 0;
         let lock = self.lock.as_ref();
@@ -388,7 +388,7 @@ impl Sampling<'_> {
         wake_caches(self.process, &self.control, every != 0)
     }
 
-    /// A library that is older has none.
+    /// Older libraries have no lease.
     fn set_lease(&self, until_ns: u64) -> Result<()> {
         let Ok(field) = self.control.field("hak_samples", "lease_ns") else {
             return Ok(());
@@ -408,7 +408,7 @@ fn wake_caches(process: &LiveProcess, control: &Control, samples: bool) -> Resul
     } else {
         0
     };
-    // A library that is older has none: a thread that has only large blocks stays as it is.
+    // Older libraries lack this field: a thread that allocates only large blocks does not notice the option.
     let frees_apart = control.field("hak_cache", "frees_apart").ok();
     let asked = control.constant("frees_asked").unwrap_or(0);
     let dead = control.constant("owner_dead")?;

@@ -1,4 +1,4 @@
-//! Frames of a Python program: the functions that the process has noted, and what a place says of them.
+//! Frames of a Python program: the functions that the process has noted, and how places refer to them.
 
 use crate::control::Control;
 use crate::error::Result;
@@ -6,33 +6,33 @@ use crate::fields::{Function as FunctionFields, Functions as FunctionsFields};
 use crate::memory::{Memory, Wanted};
 use std::collections::HashMap;
 
-/// Limits on what is believed: more than any release keeps.
+/// Limits: more than any release keeps.
 const FUNCTIONS_MAX: usize = 1 << 20;
 const TEXT_MAX: usize = 1 << 12;
 
-/// A function of the program's.
+/// A function of the Python program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
     pub file: String,
-    /// With the classes and functions that it is in: "Orders.export", "main.<locals>.<lambda>".
+    /// With its enclosing classes and functions: "Orders.export", "main.<locals>.<lambda>".
     pub name: String,
     pub first_line: u64,
 }
 
-/// Where a function was, when something was sampled.
+/// A function and its current line when a sample was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// In `Python::functions`; 0: it found no place there.
+    /// A key of `Python::functions`; 0: there was no room for the function.
     pub function: u64,
-    /// 0: not known.
+    /// 0: unknown.
     pub line: u64,
-    /// Native code has called it, and no other function of the program.
+    /// The caller is native code, not another function of the program.
     pub is_called: bool,
-    /// It had callers that were not kept.
+    /// It had callers that were not recorded.
     pub is_cut: bool,
 }
 
-/// How a place says that it is a function, and which.
+/// How a place encodes a function.
 #[derive(Clone, Copy, Debug)]
 struct Bits {
     place_log2: u64,
@@ -43,16 +43,16 @@ struct Bits {
     cut: u64,
 }
 
-/// What a process's places of functions mean.
+/// Decodes places that are functions.
 #[derive(Clone, Debug, Default)]
 pub struct Python {
-    /// None: a library that knows none.
+    /// None: the library knows no functions.
     bits: Option<Bits>,
     functions: HashMap<u64, Function>,
 }
 
 impl Python {
-    /// What places mean, without the functions.
+    /// How places are encoded; without the functions themselves.
     pub fn of(control: &Control) -> Result<Python> {
         if control.root("hak_functions").is_err() {
             return Ok(Python::default());
@@ -71,7 +71,7 @@ impl Python {
         })
     }
 
-    /// With the functions of all places that were read before.
+    /// With all functions that the process has noted so far.
     pub fn with_functions(&self, control: &Control, memory: &dyn Memory) -> Result<Python> {
         let Ok(root) = control.root("hak_functions") else {
             return Ok(Python::default());
@@ -101,7 +101,7 @@ impl Python {
         })
     }
 
-    /// The function at a place; None: the place is an address.
+    /// The function at a place; None: the place is a code address.
     pub fn frame(&self, place: u64) -> Option<Frame> {
         let bits = self.bits?;
         let part = |from: u64, count: u64| place >> from.min(63) & ((1 << count.min(63)) - 1);
@@ -118,7 +118,7 @@ impl Python {
     }
 }
 
-/// All of them, first how long their texts are, and then these: a record ends with its text.
+/// Reads all functions: first their text lengths, then the texts. A record ends with its text.
 fn functions(
     memory: &dyn Memory,
     fields: &FunctionFields,
@@ -153,7 +153,7 @@ fn functions(
     .collect()
 }
 
-/// What lies at these addresses, as many bytes of it; None: nothing that can be read.
+/// Reads so many bytes at each of these addresses; None: they cannot be read.
 fn read_all(
     memory: &dyn Memory,
     places: impl Iterator<Item = (u64, usize)>,

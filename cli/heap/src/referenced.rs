@@ -1,5 +1,5 @@
-//! How much of a heap's mappings was read or written since: the kernel forgets for a process which of its pages were used
-//! (clear_refs), and counts them again by mapping.
+//! How much of a heap's mappings was accessed since a given time: the kernel clears the referenced bits of a process's pages
+//! (clear_refs), and later counts those that are set, by mapping.
 
 use crate::error::{Error, Result};
 use crate::live::LiveProcess;
@@ -13,19 +13,19 @@ pub struct Cleared {
     took: Duration,
 }
 
-/// Of all mappings that the heap lies in.
+/// Sums over all mappings that contain a part of the heap.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Referenced {
     pub resident_bytes: u64,
-    /// Read or written meanwhile.
+    /// Read or written since.
     pub referenced_bytes: u64,
-    /// So long the process could not map or unmap anything.
+    /// How long the process could not map or unmap anything.
     pub clear_ms: f64,
 }
 
 impl Cleared {
-    /// Takes the process's lock for mappings, and passes over all its page tables. TLBs stay as they are: of a page that a
-    /// processor has there all the time, the next use is not seen.
+    /// Clears the bits. This takes the process's lock for mappings, and walks all its page tables. It does not flush TLBs: the
+    /// next access to a page whose entry stays in a TLB is not seen.
     pub fn clear(process: &LiveProcess) -> Result<Cleared> {
         let start = Instant::now();
         std::fs::write(format!("/proc/{}/clear_refs", process.task()), "1").map_err(|error| {
@@ -39,7 +39,7 @@ impl Cleared {
         })
     }
 
-    /// Of mappings in which a part of the heap lies.
+    /// Counts mappings that contain a part of the heap.
     pub fn count(
         &self,
         process: &LiveProcess,

@@ -1,4 +1,4 @@
-//! Which pages of a process are resident, as the kernel says.
+//! Which pages of a process are resident, according to the kernel.
 
 use crate::error::{Error, Result};
 use crate::live::LiveProcess;
@@ -10,35 +10,36 @@ use std::os::unix::fs::FileExt;
 
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
-/// The number of the page frame; 0 for who may not know it.
+/// The page frame's number; 0 without the right to know it.
 const FRAME: u64 = (1 << 55) - 1;
-/// Entries that are read at a time.
+/// Entries to read at a time.
 const STEP: usize = 1 << 16;
 
-/// An area with what the kernel counts in it (proc(5), smaps).
+/// An area with the kernel's counts for it (proc(5), smaps).
 #[derive(Clone, Debug, Default)]
 pub struct Counted {
     pub range: Range<u64>,
     pub is_writable: bool,
     pub is_accessible: bool,
-    /// With other processes, or with a file that is written.
+    /// Shared with other processes, or written through to a file.
     pub is_shared: bool,
     pub name: Vec<u8>,
     pub resident_bytes: u64,
-    /// Of what is resident: what belongs to no file, as what was written to a private mapping of one.
+    /// Resident bytes that belong to no file; they include what was written to a private mapping of a file.
     pub anonymous_bytes: u64,
     pub swapped_bytes: u64,
     pub lazily_freed_bytes: u64,
     pub huge_bytes: u64,
-    /// Read or written since the kernel was told to forget it (`referenced`).
+    /// Accessed since the kernel cleared the referenced bits (`referenced`).
     pub referenced_bytes: u64,
 }
 
-/// No guard of a thread's stack is longer.
+/// A thread's stack has no longer guard.
 const GUARD_MAX: u64 = 64 << 10;
 
 impl Counted {
-    /// Is it a thread's stack? Before one lies what nobody may use. So it does behind memory of `ours`, by address, for a page.
+    /// Is it a thread's stack, with an inaccessible guard before it? A guard behind memory in `ours` (sorted) is longer than a
+    /// page.
     pub fn is_guarded_stack(
         &self,
         before: Option<&Counted>,
@@ -58,7 +59,7 @@ impl Counted {
     }
 }
 
-/// What the kernel counts in all areas together.
+/// The sums of the kernel's counts over all areas.
 #[derive(Clone, Copy, Debug)]
 pub struct AreaSums {
     pub resident_bytes: u64,
@@ -79,7 +80,7 @@ impl AreaSums {
     }
 }
 
-/// Every area of a process.
+/// Every area of a process, with its counts.
 pub fn read_areas(pid: i32) -> Result<Vec<Counted>> {
     let text = std::fs::read(format!("/proc/{pid}/smaps")).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => Error::Forbidden(pid),
@@ -125,13 +126,13 @@ fn figure(line: &[u8]) -> Option<(&str, &str)> {
 /// Where a page of a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Page {
-    /// Nowhere: never touched, or given back.
+    /// Not in memory: never touched, or given back.
     Absent,
     Resident,
     Swapped,
 }
 
-/// A process's own table of pages.
+/// A process's page table entries (pagemap).
 pub struct Pages {
     pub(crate) file: File,
     pub page_bytes: u64,
@@ -153,8 +154,8 @@ impl Pages {
         })
     }
 
-    /// For each page of a stretch that begins with one: is it resident? What cannot be read is not, nor are pages that only read
-    /// as zero and take no memory, where the kernel tells (`zero_page`).
+    /// For each page of a range that begins with a page: is it resident? Pages that cannot be read are not. Pages of zeros that
+    /// take no memory are not either, if the kernel tells (`zero_page`).
     pub fn resident(&self, start: u64, bytes: u64) -> Vec<bool> {
         let states = self.states(start, bytes);
         let mut resident: Vec<bool> = states.iter().map(|page| *page == Page::Resident).collect();
@@ -171,7 +172,7 @@ impl Pages {
         resident
     }
 
-    /// In which frame of the machine's memory a page is. Root may know.
+    /// The page frame that holds a page; only root may know it.
     pub fn frame(&self, page: u64) -> Option<u64> {
         let mut entry = [0; 8];
         let at = page / self.page_bytes * 8;
@@ -181,7 +182,7 @@ impl Pages {
         Some(entry & FRAME).filter(|frame| is_resident && *frame != 0)
     }
 
-    /// For each page of such a stretch: where is it? What cannot be read is nowhere.
+    /// For each page of such a range: its state. Pages that cannot be read are absent.
     pub fn states(&self, start: u64, bytes: u64) -> Vec<Page> {
         let count = usize::try_from(bytes.div_ceil(self.page_bytes)).unwrap_or(0);
         let mut found = Vec::with_capacity(count);
@@ -237,9 +238,9 @@ mod tests {
         assert!(is_stack(0x8000..0x9000, &[]));
         assert!(is_stack(0x8000..0x9000, &[0x1000..0x2000, 0xa000..0xb000]));
         assert!(!is_stack(0x8000..0x9000, &[0x1000..0x2000, 0x4000..0x8000]));
-        // Ours and a stack's, which the kernel shows as one.
+        // A guard page of ours and a stack's guard, which the kernel shows as one area.
         assert!(is_stack(0x7000..0x9000, &[0x4000..0x7000]));
-        // In ours, and a page more.
+        // Only one page more than our memory.
         assert!(!is_stack(0x6000..0x9000, &[0x4000..0x8000]));
         assert!(!is_stack(0x7000..0x8000, &[]));
         assert!(!stack.is_guarded_stack(None, &[], 0x1000));

@@ -1,29 +1,30 @@
-//! Pages that are there, in runs: for ranges of which most is not, however large they are.
+//! Runs of pages that are present: fast for large ranges that are mostly absent.
 
 use crate::resident::{Page, Pages};
 use crate::scan::{IS_PRESENT, IS_SWAPPED, IS_ZERO_PAGE, scan};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Pages whose states are asked for at a time, of a kernel that cannot search.
+/// Pages to ask about at a time, if the kernel cannot search.
 const STEP: u64 = 1 << 16;
 
-/// By address; what is absent is left out, and what only reads as zero where the kernel can search. Neighbours may be in the same state.
+/// By address. Absent pages are left out, and so are zero pages if the kernel can search. Neighbouring runs may have the same
+/// state.
 pub struct Runs<'a> {
     pages: Option<&'a Pages>,
     found: VecDeque<(Range<u64>, Page)>,
-    /// What was not looked at yet.
+    /// The part that was not looked at yet.
     rest: Range<u64>,
     can_search: bool,
 }
 
 impl Pages {
-    /// Does the kernel find pages by itself?
+    /// Can the kernel search for pages (PAGEMAP_SCAN)?
     pub fn can_search(&self) -> bool {
         scan(&self.file, &(0..self.page_bytes), IS_PRESENT).is_some()
     }
 
-    /// Of a range that begins and ends with a page.
+    /// The runs of a range, which begins and ends at page boundaries.
     pub fn runs(&self, range: &Range<u64>) -> Runs<'_> {
         Runs {
             pages: Some(self),
@@ -35,7 +36,7 @@ impl Pages {
 }
 
 impl Runs<'_> {
-    /// All of it counts as resident.
+    /// One run: the whole range counts as resident.
     pub fn whole(range: &Range<u64>) -> Runs<'static> {
         Runs {
             pages: None,
@@ -45,7 +46,7 @@ impl Runs<'_> {
         }
     }
 
-    /// Leave out what lies before.
+    /// Leaves out all pages before an address.
     pub fn skip_to(&mut self, address: u64) {
         while let Some((range, _)) = self.found.front_mut() {
             if range.end > address {
@@ -65,7 +66,7 @@ impl Runs<'_> {
                 IS_PRESENT | IS_SWAPPED | IS_ZERO_PAGE,
             ) {
                 Some((ranges, end)) if end > self.rest.start => {
-                    // The kernel's page of zeros takes no memory.
+                    // The kernel's zero page takes no memory.
                     let own = ranges.filter(|(_, kinds)| kinds & IS_ZERO_PAGE == 0);
                     let state = |kinds: u64| match kinds & IS_SWAPPED != 0 {
                         true => Page::Swapped,
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
     use crate::live::LiveProcess;
 
-    const PAGE: usize = 1 << 16; // on all machines a number of pages
+    const PAGE: usize = 1 << 16; // a multiple of every page size
     const COUNT: usize = 64;
 
     fn pages_of_runs(runs: Runs, base: u64, page_bytes: u64) -> Vec<(u64, Page)> {

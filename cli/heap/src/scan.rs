@@ -1,4 +1,4 @@
-//! Pages of a kind, found by the kernel itself: what is not there takes it no time.
+//! Searches for pages of a kind by the kernel's own scan, which spends no time on absent pages.
 
 use std::fs::File;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 
 /// PAGEMAP_SCAN of linux/fs.h, since Linux 6.7.
 const SCAN: nix::libc::Ioctl = 0xc060_6610u32 as nix::libc::Ioctl;
-/// Ranges that are asked for at a time.
+/// Ranges to ask for at a time.
 const RANGES: usize = 64;
 
 /// Kinds of pages.
@@ -14,7 +14,7 @@ pub const IS_PRESENT: u64 = 1 << 3;
 pub const IS_SWAPPED: u64 = 1 << 4;
 pub const IS_ZERO_PAGE: u64 = 1 << 5;
 
-/// What is asked, and how far the answer goes (struct pm_scan_arg).
+/// The request, and how far the answer reaches (struct pm_scan_arg).
 #[repr(C)]
 #[derive(Default)]
 struct Question {
@@ -40,8 +40,8 @@ struct Answer {
     kinds: u64,
 }
 
-/// The first ranges of pages of any of these kinds, by a process's pagemap, each with those of the kinds that it is of. With
-/// them, the address behind which nothing was looked at yet. `None` from a kernel that does not tell.
+/// The first ranges of pages of any of these kinds, each with the kinds that it has, from a process's pagemap; and the address
+/// where the search stopped. `None` if the kernel cannot search.
 pub fn scan(
     pagemap: &File,
     within: &Range<u64>,
@@ -58,7 +58,7 @@ pub fn scan(
         returned: kinds,
         ..Question::default()
     };
-    // SAFETY: both are ours, live as long as the call, and are as long as the question says.
+    // SAFETY: both are ours, outlive the call, and are as long as the request says.
     let count = unsafe { nix::libc::ioctl(pagemap.as_raw_fd(), SCAN, &raw mut question) };
     let count = usize::try_from(count).ok()?;
     let found = answers.into_iter().take(count);

@@ -1,11 +1,11 @@
-//! Names for people. What comes from outside is bytes, and may have anything in it.
+//! Makes names safe to show. Names from outside are bytes and may contain anything.
 
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A name in one line: what is no text, or would do something to a terminal, is written as in C. Backslashes
-/// stay, so that what is shown already does not change.
+/// A name on one line. Invalid text, and characters that would control a terminal, are written as in C. Backslashes stay as
+/// they are, so a name that was converted before does not change.
 pub fn shown(name: &[u8]) -> String {
     let mut text = String::new();
     for chunk in name.utf8_chunks() {
@@ -30,7 +30,7 @@ pub fn shown(name: &[u8]) -> String {
     text
 }
 
-/// Paths for people.
+/// Makes paths safe to show.
 pub trait ShownPath {
     fn shown(&self) -> String;
 }
@@ -46,7 +46,7 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Changes the order or the end of a line, without being seen.
+/// Changes the order or the end of a line invisibly.
 fn turns_lines(character: char) -> bool {
     matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

@@ -1,8 +1,9 @@
-//! A snapshot: what was read of a heap, in a file. It has a text, which whoever takes it makes of the rest that was known,
-//! and stretches of memory: those that hakmem's own descriptions lie in, and none of the program's.
+//! A snapshot: a file with what was read of a heap. It contains a text, which its maker forms from all else that was known, and
+//! ranges of memory: hakmem's own metadata, and none of the program's memory.
 //!
-//! The file: `MAGIC`, the version, a checksum of what follows, its length, and that, compressed: the text, where the
-//! control block was, the stretches, and then what lay in them. All numbers are little-endian, so that any machine reads it.
+//! The file's format: `MAGIC`, the version, a checksum of the compressed part, its length, and the compressed part: the text,
+//! the control block's addresses, the ranges, and then their contents. All numbers are little-endian, so that any machine can
+//! read it.
 
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -18,18 +19,18 @@ use std::path::{Path, PathBuf};
 const MAGIC: [u8; 8] = *b"HAKSNAP\n";
 const VERSION: u32 = 1;
 const HEAD_BYTES: usize = 24;
-/// More than any heap's descriptions.
+/// More bytes than any heap's metadata has.
 const BYTES_MAX: u64 = 1 << 31;
 const LEVEL: i32 = 9;
-/// The library's largest variable is smaller.
+/// More bytes than the library's largest variable has.
 const VARIABLE_BYTES_MAX: u64 = 16 << 20;
 
-/// Stretches of memory, by address, none in another.
+/// Ranges of memory and their contents, sorted by address; none overlap.
 #[derive(Clone, Debug, Default)]
 struct Stretches(BTreeMap<u64, Vec<u8>>);
 
 impl Stretches {
-    /// Those that have something of a range.
+    /// The ranges that overlap this one.
     fn within(&self, range: &Range<u64>) -> Vec<Range<u64>> {
         let before = self.0.range(..range.start).next_back();
         let inside = self.0.range(range.clone());
@@ -38,7 +39,7 @@ impl Stretches {
         ranges.filter(|one| one.end > range.start).collect()
     }
 
-    /// Copy what of a range is known to where it belongs; is that all of it?
+    /// Copies the known part of a range into `target`; true if all of it is known.
     fn copy(&self, address: u64, target: &mut [u8]) -> bool {
         let Some(end) = address.checked_add(target.len() as u64) else {
             return false;
@@ -55,7 +56,7 @@ impl Stretches {
         is_whole && at == end
     }
 
-    /// Add what is not known yet; what is known stays, and is what `bytes` has afterwards.
+    /// Adds the unknown part of `bytes`. The known part keeps its old content, which is also copied into `bytes`.
     fn add(&mut self, address: u64, bytes: &mut [u8]) {
         self.copy(address, bytes);
         let Some(end) = address.checked_add(bytes.len() as u64) else {
@@ -74,7 +75,7 @@ impl Stretches {
         }
     }
 
-    /// What of it lies in one of these ranges, neighbours as one.
+    /// Keeps what lies in one of these ranges, and joins neighbours.
     fn only_in(self, ranges: &[Range<u64>]) -> Stretches {
         let mut found: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
         for (start, bytes) in self.0 {
@@ -95,14 +96,14 @@ impl Stretches {
     }
 }
 
-/// Where in something that begins at `start` a range lies.
+/// Converts addresses to offsets from `start`.
 fn part(range: Range<u64>, start: u64) -> Range<usize> {
     let index = |address: u64| usize::try_from(address - start).unwrap_or(usize::MAX);
     index(range.start)..index(range.end)
 }
 
-/// Reads a memory, and keeps what it has read: what was read once stays as it was then. Whoever reads a snapshot of it
-/// sees the same.
+/// Reads a memory and keeps what it has read. Later reads of the same range return the same content, so a reader of the
+/// snapshot sees exactly what was seen here.
 pub struct Recorder<'a> {
     memory: &'a dyn Memory,
     control: Range<u64>,
@@ -111,7 +112,7 @@ pub struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// Of a memory with a control block.
+    /// The memory must have a control block.
     pub fn new(memory: &'a dyn Memory, control: &Control) -> Recorder<'a> {
         let variables = control.variables();
         Recorder {
@@ -122,8 +123,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// What was read of the library's variables and of its descriptions, which lie in these stretches: start and length.
-    /// What a damaged heap led to besides is left out, as it may be the program's.
+    /// Keeps what was read of the library's variables, and of its metadata: ranges given as start and length. Other reads are
+    /// left out: a damaged heap may have led them to the program's memory.
     pub fn finish(self, metadata: &[(u64, u64)], text: String) -> Image {
         let ranges = metadata.iter();
         let mut ranges: Vec<Range<u64>> = ranges
@@ -179,18 +180,18 @@ impl Memory for Recorder<'_> {
     }
 }
 
-/// What a snapshot has.
+/// The content of a snapshot.
 #[derive(Debug)]
 pub struct Image {
     pub path: PathBuf,
     pub text: String,
-    /// Where the control block lies; empty without one.
+    /// The control block's addresses; empty if there is none.
     control: Range<u64>,
     stretches: Stretches,
 }
 
 impl Image {
-    /// Of a process without hakmem.
+    /// For a process without hakmem.
     pub fn without_memory(text: String) -> Image {
         Image {
             path: PathBuf::new(),
@@ -200,7 +201,7 @@ impl Image {
         }
     }
 
-    /// Does a file begin as a snapshot? One that cannot be read does not.
+    /// Does the file begin as a snapshot does? False if it cannot be read.
     pub fn is_one(path: &Path) -> bool {
         input::first_bytes(path).is_some_and(|begin| begin == MAGIC)
     }
@@ -218,7 +219,7 @@ impl Image {
         })
     }
 
-    /// So many bytes of memory.
+    /// How many bytes of memory it contains.
     pub fn memory_bytes(&self) -> u64 {
         let stretches = self.stretches.0.values();
         stretches.map(|bytes| bytes.len() as u64).sum()
@@ -254,7 +255,7 @@ impl Image {
         Ok(file)
     }
 
-    /// Of all that a file has; else why it is none.
+    /// Parses a whole file; the error says why it is not valid.
     pub fn decode(file: &[u8]) -> std::result::Result<Image, String> {
         if !file.starts_with(&MAGIC) {
             return Err("it does not begin as one".into());
@@ -285,7 +286,7 @@ impl Image {
         Image::parse(&content).ok_or_else(|| "it is damaged: it contradicts itself".into())
     }
 
-    /// Of what was compressed.
+    /// Parses the part that was compressed.
     pub fn parse(content: &[u8]) -> Option<Image> {
         let mut rest = Rest(content);
         let text = rest.sized_by_word()?.to_vec();
@@ -300,7 +301,7 @@ impl Image {
         let mut end = 0;
         for (start, bytes) in places {
             if start < end || bytes == 0 {
-                return None; // they are in order, and apart
+                return None; // they must be sorted and must not overlap
             }
             end = start.checked_add(bytes)?;
             stretches.insert(start, rest.bytes(bytes)?.to_vec());
@@ -348,7 +349,7 @@ fn word_at(bytes: &[u8], at: usize) -> u64 {
     word.map_or(0, |word| u64::from_le_bytes(*word))
 }
 
-/// What of a content is still to be read.
+/// The part of a content that is still to be parsed.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {

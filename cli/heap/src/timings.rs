@@ -1,4 +1,4 @@
-//! How long slow paths took, while option `debug_timing` was on.
+//! How long slow paths took while option `debug_timing` was on.
 
 use crate::control::Control;
 use crate::error::Result;
@@ -6,16 +6,16 @@ use crate::fields::Timing as TimingFields;
 use crate::memory::Memory;
 use serde::Serialize;
 
-/// More than any release has.
+/// Limit: more paths than any release has.
 const PATHS_MAX: usize = 1 << 8;
 const STEPS_MAX: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Timing {
     pub name: String,
-    /// In all.
+    /// The sum of all times.
     pub cycles: u64,
-    /// How often it took 2^n cycles and less than twice as many, by n.
+    /// Entry n: how many times were at least 2^n cycles and below twice that.
     pub times: Vec<u64>,
 }
 
@@ -26,7 +26,7 @@ impl Timing {
             .fold(0, |sum, times| sum.wrapping_add(*times))
     }
 
-    /// The power of two below which this share of them lies.
+    /// The power of two below which this share of the times lies.
     pub fn below(&self, share: f64) -> u32 {
         let wanted = self.count() as f64 * share;
         let mut seen = 0.0;
@@ -38,7 +38,7 @@ impl Timing {
     }
 }
 
-/// Those of the paths that were ever measured.
+/// The paths that were measured at least once.
 pub fn read(control: &Control, memory: &dyn Memory) -> Result<Vec<Timing>> {
     let fields = TimingFields::find(control)?;
     let root = control.root("hak_timings")?;

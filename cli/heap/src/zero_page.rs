@@ -1,11 +1,11 @@
-//! Where a process has the kernel's one page of zeros: memory that was read and never written. It is in the page table, but
+//! Where a process maps the kernel's zero page: memory that was read and never written. Such a page is in the page table, but
 //! takes no memory, and the kernel does not count it as resident.
 
 use crate::scan::{IS_ZERO_PAGE, scan};
 use std::fs::File;
 use std::ops::Range;
 
-/// Ranges of such pages between two addresses, by a process's pagemap; none from a kernel that does not tell.
+/// Ranges of such pages between two addresses, from a process's pagemap; none if the kernel does not tell.
 pub fn ranges(pagemap: &File, within: &Range<u64>) -> Vec<Range<u64>> {
     let mut found = Vec::new();
     let mut rest = within.clone();
@@ -28,8 +28,8 @@ mod tests {
 
     #[test]
     fn what_was_read_and_never_written_is_found() {
-        const PAGE: usize = 1 << 16; // on all machines a number of pages
-        let mut memory = vec![0_u8; 64 * PAGE]; // more than malloc would keep: pages that nobody has touched
+        const PAGE: usize = 1 << 16; // a multiple of every page size
+        let mut memory = vec![0_u8; 64 * PAGE]; // malloc keeps no free block of this size, so its pages are untouched
         let base = (memory.as_ptr() as usize).next_multiple_of(PAGE);
         let first = base - memory.as_ptr() as usize;
         std::hint::black_box(&mut memory)[first + PAGE] = 1;
@@ -42,7 +42,7 @@ mod tests {
             found.iter().any(|range| range.contains(&at(page)))
         };
         assert!(!is_zero_page(1) && !is_zero_page(2));
-        // A kernel before 6.7 does not tell; with huge pages, what was written to may be the same page.
+        // A kernel before 6.7 cannot tell; with huge pages, the written part may be on the same page.
         let tells = ranges(&pagemap, &(at(0)..at(60)));
         assert!(tells.is_empty() || is_zero_page(3), "{tells:?}");
     }

@@ -1,5 +1,4 @@
-//! A heap that changes, or is damaged, while it is read: an answer or an error, never a crash, and
-//! always an end.
+//! A heap that changes or is damaged during the read gives an answer or an error. The reader never crashes, and always ends.
 
 use fastrand::Rng;
 use hakmem_heap::cold::Before;
@@ -16,7 +15,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Has blocks in several places: live, in a magazine, in a slab, large, of another thread.
+/// A program with blocks of several kinds: live, in a magazine, in a slab, large, of another thread.
 const PROGRAM: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -110,11 +109,11 @@ fn library() -> PathBuf {
     path.canonicalize().unwrap()
 }
 
-/// Some reads give something else than what is there.
+/// A memory in which some reads return wrong content.
 struct Damaged {
     process: LiveProcess,
     generator: RefCell<Rng>,
-    /// One read in so many.
+    /// One read in this many is wrong.
     rarity: u32,
     reads: Cell<usize>,
 }
@@ -158,7 +157,7 @@ fn damage_is_an_error_or_a_doubt_but_never_a_crash() {
             rarity: [3, 30, 300][seed as usize % 3],
             reads: Cell::new(0),
         };
-        // The control block itself is damaged in one case of two.
+        // In every second case, the control block itself is damaged.
         let control = if seed % 2 == 0 {
             Control::find(&memory.process)
         } else {
@@ -180,7 +179,7 @@ fn damage_is_an_error_or_a_doubt_but_never_a_crash() {
     assert!(heaps > 50 && errors > 50, "{heaps} heaps, {errors} errors");
 }
 
-/// What is cold is a part of what is resident, whatever a heap says, and whatever moves meanwhile.
+/// For any heap and any changes, the cold bytes are at most the resident bytes.
 fn look_twice(process: &LiveProcess, first: Heap, mut second: Heap) {
     let profile = Profile::default();
     let before = Before::look(process, Box::new(first), &profile, false).unwrap();
@@ -239,7 +238,7 @@ fn a_program_that_goes_on_is_read_all_the_same() {
     for _ in 0..200 {
         let heap = Heap::read(&program.open()).unwrap();
         let figures = Figures::of(&heap);
-        // What it holds stays within what it may be off by.
+        // The number of live blocks is right within its stated accuracy.
         let expected = 20_000 - 5_000 - 3_000 + 20;
         let difference = figures.totals.live_blocks.abs_diff(expected);
         assert!(
@@ -251,7 +250,7 @@ fn a_program_that_goes_on_is_read_all_the_same() {
     }
 }
 
-/// One word is another.
+/// A memory in which one word is replaced.
 struct Patched {
     process: LiveProcess,
     address: u64,
@@ -312,7 +311,7 @@ fn every_place_of_a_block_is_found() {
     let totals = Figures::of(&heap).totals;
     assert!(totals.cached_bytes > 0 && totals.slab_free_bytes > 0 && totals.kept_bytes > 0);
     assert_eq!(totals.mapping_count, 1);
-    // A part of its blocks waits where the second thread put them: each is free exactly once.
+    // Some of its blocks wait where the second thread put them: each is free exactly once.
     for (block, _) in &heap.waiting {
         let place = heap.find(*block).unwrap();
         assert!(place.run.is_some());

@@ -1,8 +1,7 @@
-//! Whatever a damaged heap holds, reading it ends with figures or with a line.
+//! Reading a heap, however damaged, ends with figures or with an error line.
 //!
-//! The heap is that of a program which the fuzzer starts under `HAKMEM_LIB`. The input says which reads give
-//! something else than what is there: records of eight bytes, each the number of the read, the word in it, what
-//! kind of thing stands there instead, and a part of it.
+//! The fuzzer starts a program under `HAKMEM_LIB` and reads its heap. The input says which reads return wrong content, in
+//! records of eight bytes: the number of the read, the word in it, the kind of the wrong value, and a part of that value.
 #![no_main]
 
 use hakmem_heap::control::Control;
@@ -22,7 +21,7 @@ use std::ops::Range;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
-/// Blocks of all sizes, some freed, in two threads; it ends with the fuzzer, whose end closes its input.
+/// Blocks of all sizes, some freed, in two threads. The program ends with the fuzzer: then its input is closed.
 const PROGRAM: &str = "
 import sys, threading
 blocks = [bytearray(16 + 37 * i % 3000) for i in range(20000)] + [bytearray(40000 * i) for i in range(20)]
@@ -61,7 +60,7 @@ fn program() -> &'static Child {
     })
 }
 
-/// What was read once: the program stands still, and asking the kernel takes longer than all else.
+/// Content that was read before. The program stands still, and asking the kernel is the slowest part.
 type Seen = HashMap<(u64, usize), Option<Vec<u8>>>;
 
 struct Damaged<'a> {
@@ -108,7 +107,7 @@ fn damage(record: &[u8], address: u64, target: &mut [u8]) {
         record[4], record[5], record[6], record[7],
     ]));
     let word = match record[3] % 6 {
-        0 => address.wrapping_add(part & !7), // elsewhere nearby
+        0 => address.wrapping_add(part & !7), // another address nearby
         1 => address.wrapping_sub(part & !7),
         2 => u64::MAX - part,
         3 => 1 << (part % 64),
@@ -161,7 +160,7 @@ fn read_all(memory: &Damaged, control: &Control) -> Result<(), Error> {
 fuzz_target!(|bytes: &[u8]| {
     static SEEN: OnceLock<Mutex<Seen>> = OnceLock::new();
     let memory = Damaged::new(bytes, SEEN.get_or_init(Mutex::default));
-    // The control block itself is damaged in one case of two.
+    // In every second case, the control block itself is damaged.
     let control = if bytes.first().is_some_and(|first| first % 2 == 0) {
         Control::find(&memory.process)
     } else {

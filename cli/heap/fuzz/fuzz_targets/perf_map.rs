@@ -1,11 +1,12 @@
-//! Whatever a process writes into its perf map or its file of records, an address has a name that can be written to a terminal, or none.
+//! Whatever a process writes into its perf map or jitdump file, an address has no name, or one that can be written to a
+//! terminal.
 #![no_main]
 
 use hakmem_heap::perf_map::PerfMap;
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 
-/// The addresses that the lines name, and those beside them.
+/// The addresses that the lines contain, and their neighbours.
 fn addresses(bytes: &[u8]) -> Vec<u64> {
     let words = bytes.split(|byte| matches!(byte, b' ' | b'\n'));
     let numbers = words.filter_map(|word| {
@@ -20,7 +21,7 @@ fn addresses(bytes: &[u8]) -> Vec<u64> {
 
 fuzz_target!(|bytes: &[u8]| {
     let mut map = PerfMap::parse(bytes.to_vec());
-    let _ = map.add_dump(Cursor::new(bytes)); // it says how a file of records ends
+    let _ = map.add_dump(Cursor::new(bytes)); // it reports how a jitdump file ends
     for address in addresses(bytes) {
         let Some(name) = map.name(address) else {
             continue;

@@ -1,4 +1,4 @@
-//! Whatever a snapshot holds, reading it ends with figures or with a line.
+//! Reading a snapshot, whatever it contains, ends with figures or with an error line.
 #![no_main]
 
 use hakmem_heap::control::Control;
@@ -24,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Err(why) = Image::decode(bytes) {
         assert!(!why.contains('\n'));
     }
-    // What was compressed, so that no checksum stands before it.
+    // The input is the uncompressed part, so no checksum protects it.
     let Some(image) = Image::parse(bytes) else {
         return;
     };

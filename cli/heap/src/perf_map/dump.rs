@@ -1,5 +1,5 @@
-//! The other way to write names of code down for perf (jitdump): jit-PID.dump, a file of records with the code itself. The
-//! process maps the file, so that whoever looks into its mappings finds it.
+//! The other way to write down names of generated code for perf (jitdump): jit-PID.dump, a file of records that also contain
+//! the code. The process maps the file, so that tools find it among its mappings.
 
 use super::{NAME_MAX, PerfMap, Range, insert};
 use crate::live::{Area, read_areas};
@@ -11,25 +11,25 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
-/// "JiTD", as a number of this machine's.
+/// "JiTD" in this machine's byte order.
 const MAGIC: u32 = 0x4a69_5444;
-/// What the first bytes say that the head of the file has at least.
+/// The smallest header size that a file may state.
 const HEAD_LEAST: u64 = 40;
 
-/// Kinds of records that name code: a new piece, and one that lies elsewhere from now on.
+/// The kinds of records that name code: a new piece, and a piece that was moved.
 const LOAD: u32 = 0;
 const MOVE: u32 = 1;
-/// A number, a length and a time begin each record; before a name there are two numbers and four addresses and sizes.
+/// Each record begins with a number, a length and a time. Two numbers and four addresses and sizes precede a name.
 const RECORD_HEAD: u64 = 16;
 const LOAD_HEAD: u64 = 40;
 const MOVE_HEAD: u64 = 48;
 
-/// Of names, and pieces of code.
+/// Limits for the bytes of all names, and for pieces of code.
 const TEXT_MAX: usize = 128 << 20;
 const RANGES_MAX: usize = 4 << 20;
 
-/// The file that a process has mapped, and nothing that only is where it says: paths are of the process's own files, and
-/// mappings' have no links. What another user owns is not believed.
+/// Opens the file that a process has mapped. The path is looked up in the process's own root and may contain no links, as the
+/// paths of mappings never do. Another user's file is not trusted.
 pub fn find(task: i32, root: &OwnedFd, id: u32, user: u32) -> Option<File> {
     among(&read_areas(task).ok()?, root, id, user)
 }
@@ -60,7 +60,7 @@ fn long(from: &mut impl Read) -> io::Result<u64> {
     read(from).map(u64::from_ne_bytes)
 }
 
-/// Forwards, by what lies in the buffer if it is near.
+/// Seeks forwards, within the buffer if possible.
 fn skip_to(from: &mut impl Seek, place: u64) -> io::Result<()> {
     let rest = place.checked_sub(from.stream_position()?);
     let rest = rest.and_then(|rest| i64::try_from(rest).ok());
@@ -68,7 +68,7 @@ fn skip_to(from: &mut impl Seek, place: u64) -> io::Result<()> {
 }
 
 impl PerfMap {
-    /// All records that are whole. An error where the file ends, or says what cannot be.
+    /// Adds all complete records. An error where the file ends or is invalid.
     pub fn add_dump(&mut self, mut from: impl Read + Seek) -> io::Result<()> {
         from.rewind()?;
         let [magic, _version, head] = [(); 3].map(|()| number(&mut from));
@@ -91,7 +91,7 @@ impl PerfMap {
         }
     }
 
-    /// A name and the code follow.
+    /// Reads a record of new code; the name and the code follow.
     fn load(&mut self, from: &mut impl Read, rest: u64) -> io::Result<()> {
         let [_ids, _virtual, start, bytes, _index] = [(); 5].map(|()| long(from));
         let (start, bytes) = (start?, bytes?);

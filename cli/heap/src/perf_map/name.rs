@@ -1,10 +1,10 @@
-//! Names in perf maps, which each language writes in its own way, in the form that all other frames have: the function,
-//! and in brackets its source and line.
+//! Rewrites names in perf maps to the form of all other frames. Each language writes them in its own way; a frame has the
+//! function, and in brackets its source and line.
 
-/// Where nothing is known of the source.
+/// In place of an unknown source.
 const NO_SOURCE: &str = "jit";
 
-/// What V8 writes before the name of a function of a script.
+/// V8 writes one of these before the name of a script's function.
 const OF_SCRIPTS: [&str; 6] = [
     "JS",
     "LazyCompile",
@@ -33,7 +33,7 @@ fn node(name: &str) -> Option<String> {
     OF_SCRIPTS.contains(&kind).then(|| script(rest))?
 }
 
-/// "TRACE_7::app/orders.lua:12", where a trace of LuaJIT's begins: of which function is not told.
+/// "TRACE_7::app/orders.lua:12": where a trace of LuaJIT begins. The function is not known.
 fn lua(name: &str) -> Option<String> {
     let (trace, source) = name.split_once("::")?;
     let (path, line) = source.rsplit_once(':')?;
@@ -42,8 +42,8 @@ fn lua(name: &str) -> Option<String> {
     Some(format!("{trace} ({}:{line})", file_name(path)))
 }
 
-/// "JIT$Orders::export", "TRACE-3$Orders::export$11" with the line where a trace begins, or in place of a function the
-/// script's path. "JIT$$assign_tmp" is PHP's own.
+/// "JIT$Orders::export"; "TRACE-3$Orders::export$11", with the line where a trace begins; or the script's path instead of a
+/// function. "JIT$$assign_tmp" is PHP's own.
 fn php(name: &str) -> Option<String> {
     let (of, rest) = name.split_once('$')?;
     let (function, line) = match of.strip_prefix("TRACE-") {
@@ -68,7 +68,7 @@ fn php(name: &str) -> Option<String> {
     Some(format!("{name} ({source}{line})"))
 }
 
-/// "int32 [Shop] Shop.Orders::Export(int32)[OptimizedTier1]": how well it is compiled changes while it runs.
+/// "int32 [Shop] Shop.Orders::Export(int32)[OptimizedTier1]": the tier changes at run time, so it is left out.
 fn dotnet(name: &str) -> Option<String> {
     let (signature, _tier) = name.strip_suffix(']')?.rsplit_once(")[")?;
     let method = signature.find("::")?;
@@ -76,17 +76,17 @@ fn dotnet(name: &str) -> Option<String> {
     Some(format!("{class}{}) ({NO_SOURCE})", &signature[method..]))
 }
 
-/// "Order.export:/srv/orders/views.py": no name of a function has a colon.
+/// "Order.export:/srv/orders/views.py": a function's name contains no colon.
 fn python(text: &str) -> Option<String> {
     let (function, source) = text.split_once(':')?;
     (!function.is_empty()).then(|| format!("{function} ({})", file_name(source)))
 }
 
-/// "~tick /srv/app.js:4:14", of a function that is interpreted; other marks are those of its compilers, and change while
-/// it runs.
+/// "~tick /srv/app.js:4:14": `~` marks an interpreted function, other marks its compilers. They change at run time, so they are
+/// left out.
 fn script(text: &str) -> Option<String> {
     let text = text.trim_start_matches(['~', '^', '*', '+', '-']);
-    // Names have blanks seldom, paths sometimes: a path begins with the first of these.
+    // Names seldom contain blanks, paths sometimes do; a path begins with one of these.
     let begins = [" /", " file:", " node:", " evalmachine."];
     let found = begins.iter().filter_map(|begin| text.find(begin)).min();
     let (function, source) = text.split_at(found.or_else(|| text.rfind(' '))?);
@@ -100,7 +100,7 @@ fn script(text: &str) -> Option<String> {
         function
     };
     let source = if path.starts_with("node:") {
-        path // of Node itself
+        path // of Node's own sources
     } else {
         file_name(path)
     };
@@ -111,8 +111,8 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// "Orders:Export (int)", "(wrapper managed-to-native) Orders:malloc (intptr)" of Mono, "StubRoutines (1)" of Java: a blank
-/// is elsewhere between what is returned and the name.
+/// "Orders:Export (int)", "(wrapper managed-to-native) Orders:malloc (intptr)" of Mono, "StubRoutines (1)" of Java. In other
+/// forms the blank is between the returned type and the name.
 fn parameters(name: &str) -> Option<String> {
     let wrapped = name.strip_prefix("(wrapper ");
     let name = wrapped.map_or(Some(name), |rest| Some(rest.split_once(") ")?.1))?;
@@ -121,7 +121,7 @@ fn parameters(name: &str) -> Option<String> {
     is_function.then(|| format!("{function}({parameters} ({NO_SOURCE})"))
 }
 
-/// "[JIT] Orders#export", of YJIT's.
+/// "[JIT] Orders#export" of YJIT.
 fn ruby(name: &str) -> Option<String> {
     let method = name.strip_prefix("[JIT] ")?;
     Some(format!("{method} ({NO_SOURCE})"))

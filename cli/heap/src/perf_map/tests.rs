@@ -43,7 +43,7 @@ fn what_was_written_last_counts() {
         ]
         .map(|name| format!("{name} (jit)"))
     );
-    // One over all others.
+    // A later range covers several earlier ones.
     let map = parse(b"1000 10 a\n1020 10 b\n1040 10 c\n1008 30 all\n");
     assert_eq!(
         names(&map, [0x1007, 0x1008, 0x1020, 0x1037, 0x1038, 0x1040]),
@@ -68,7 +68,7 @@ fn what_is_no_line_is_skipped() {
     assert_eq!(names(&map, [0x3000, 0x4000]), ["good (jit)", ""]);
 }
 
-/// Whatever lines there are, no two ranges overlap, and each address has its last line's name.
+/// For any lines, no two ranges overlap, and each address has the name of its last line.
 #[test]
 fn ranges_are_those_of_the_last_lines() {
     let mut random = fastrand::Rng::with_seed(7);
@@ -88,7 +88,7 @@ fn ranges_are_those_of_the_last_lines() {
     }
 }
 
-/// Whatever bytes there are, all names can be written to a terminal, and every range has one.
+/// For any bytes, all names can be written to a terminal, and every range has one.
 #[test]
 fn any_bytes_are_a_map() {
     let mut random = fastrand::Rng::with_seed(3);

@@ -1,7 +1,7 @@
 use super::*;
 use fastrand::Rng;
 
-/// Each byte is made of its address; from some address on nothing is there.
+/// A memory whose bytes are computed from their addresses; it ends at some address.
 struct Made {
     end: u64,
     reads: RefCell<Vec<u64>>,
@@ -130,7 +130,7 @@ fn no_damaged_file_ends_the_reader() {
             let at = generator.usize(HEAD_BYTES..file.len());
             file[at] = generator.u8(..);
         }
-        // As if whoever damaged it had known the checksum.
+        // The damage comes with a correct checksum.
         let sum = crc32fast::hash(&file[HEAD_BYTES..]);
         file[12..16].copy_from_slice(&sum.to_le_bytes());
         if let Ok(image) = Image::decode(&file) {

@@ -5,13 +5,13 @@ use crate::error::Result;
 use crate::heap::{Cache, CacheCounts, Class, ClassCounts, Owner, Waiting};
 use std::collections::HashSet;
 
-/// Limits on what is believed: more than any heap has.
+/// Limits: more than any heap has.
 const CACHES_MAX: usize = 1 << 20;
 const PARCELS_MAX: usize = 1 << 20;
 const MAGAZINE_LOG2_MAX: u64 = 24;
 
 impl Walk<'_> {
-    /// Every cache, and its bytes. The list only ever grows at its head.
+    /// Every cache, and the bytes of its record. New caches are only added at the head of the list.
     pub(super) fn caches(
         &self,
         classes: &[Class],
@@ -102,7 +102,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Where the places of a class's magazine that hold blocks begin, and how many they are.
+    /// The address of a magazine's lowest place with a block, and how many blocks it has.
     fn magazine(&self, record: &[u8], class: usize) -> Option<(u64, u64)> {
         let magazine = &self.fields.magazine;
         let part = self.fields.cache.magazines.part(record, class);
@@ -136,8 +136,7 @@ impl Walk<'_> {
         waiting
     }
 
-    /// The program may take a list away while it is followed, and use its parcels for another: then
-    /// the cache is read again.
+    /// The program may take a list during the walk and reuse its parcels for another one. Then the cache is read again.
     fn parcels_of(
         &self,
         cache: &Cache,
@@ -199,7 +198,7 @@ impl Walk<'_> {
             .map(le_u64)
             .filter(|block| *block > 1);
         waiting.extend(blocks.map(|block| (block, Waiting::Magazine(index))));
-        // One that a thief has taken out for a moment, if its thread has not been past there since.
+        // A block that a thief has replaced by a fence, unless the thread has passed the fence since.
         let part = self.fields.cache.magazines.part(record, class);
         let base = self.fields.magazine.base.number(part);
         let fence = base.wrapping_add(8 * self.fields.magazine.fence.number(part));
@@ -213,7 +212,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A doubt when the list broke off.
+    /// Adds the blocks of a list of parcels; returns a doubt if the list ends too early.
     fn parcels(
         &self,
         first: u64,
@@ -247,7 +246,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Freed when there was no memory for a parcel: the next one's address is in the block.
+    /// Blocks that were freed when there was no memory for a parcel: each contains the address of the next one.
     fn loose_blocks(
         &self,
         first: u64,

@@ -1,5 +1,4 @@
-//! Reading a heap: from the roots along every list and table, bounded, with a second look at what
-//! may have changed.
+//! Reads a heap: follows every list and table from the roots, with bounds, and reads what may have changed a second time.
 
 mod caches;
 mod supers;
@@ -18,12 +17,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Limits on what is believed: more than any heap has.
+/// Limits: more than any heap has.
 const CLASSES_MAX: usize = 255;
 const METADATA_BYTES_MAX: usize = 1 << 20;
 const DOUBTS_MAX: usize = 20;
 const SHARDS_MAX: usize = 256;
-/// How often a list that changes while it is followed is begun again.
+/// How often to start again on a list that changes during the walk.
 const TRIES: usize = 5;
 
 impl Heap {
@@ -81,7 +80,7 @@ impl Walk<'_> {
         let (caches, records) = self.caches(&classes, &mut found)?;
         let mut waiting = self.waiting(&caches, &records, &mut found);
         let supers = self.supers(&classes, &mut found)?;
-        // The magazines' tops and the counters once more: what differs moved while we looked.
+        // Reads the caches again: a difference in tops or counters means that blocks moved during the read.
         let again = self.caches(&classes, &mut Found::default())?.0;
         let moved_blocks = moved(&caches, &again);
         let caches = self.with_settled_counts(caches, again, &classes)?;
@@ -110,8 +109,8 @@ impl Walk<'_> {
         })
     }
 
-    /// What an ended cache has counted becomes the shared one's when its pages go back. Read before and after that, it is in
-    /// both. So counts are those of a look in which no cache lost any until the next one.
+    /// When a dead cache's descriptor is purged, its counts are added to the shared cache. Reads before and after that would
+    /// count them twice. So the counts are taken from one look, and a second look shows that no cache lost counts in between.
     fn with_settled_counts(
         &self,
         mut caches: Vec<Cache>,
@@ -142,7 +141,7 @@ impl Walk<'_> {
         Ok(caches)
     }
 
-    /// A root variable's bytes.
+    /// The bytes of a root variable.
     fn root(&self, name: &str, bytes: usize) -> Result<Vec<u8>> {
         let root = self.control.root(name)?;
         let all = bytes.saturating_mul(root.count.min(CLASSES_MAX));
@@ -177,7 +176,7 @@ impl Walk<'_> {
         let record = self.root("hak_arena", arena.size)?;
         let pool = self.root("hak_pool", self.fields.pool.size)?;
         let untold = &self.fields.untold;
-        // A sum, and what shards have not added to it yet.
+        // The sum in the arena, plus what the shards have not added to it yet.
         let with_untold = |sum: Field, part: Field| {
             (0..arena.shards.count.min(SHARDS_MAX)).fold(sum.number(&record), |total, index| {
                 let shard = arena.shards.part(&record, index);
@@ -230,7 +229,7 @@ impl Walk<'_> {
         })
     }
 
-    /// The descriptors' mappings, and the two tables of the address map.
+    /// The mappings of descriptors, and the two tables of the address map.
     fn metadata(&self) -> Result<Vec<(u64, u64)>> {
         let (pool, chunk, map) = (&self.fields.pool, &self.fields.chunk, &self.fields.map);
         let record = self.root("hak_pool", pool.size.min(METADATA_BYTES_MAX))?;
@@ -245,7 +244,7 @@ impl Walk<'_> {
             map.units.number(&record),
             entries(map.unit_mask.number(&record), 4),
         ));
-        // Behind its entries a bit for each.
+        // Behind the entries, the table has one bit for each.
         let slots = map.super_mask.number(&record);
         let bytes = entries(slots, 8).saturating_add(entries(slots, 1).div_ceil(8));
         found.push((map.supers.number(&record), bytes));
@@ -257,7 +256,7 @@ fn le_u64(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// The free blocks of hardened slabs that are out of them, but for those on their way to their owners. By address.
+/// Adds the free blocks that are out of their hardened slabs. Those on their way to their owners are known already. By address.
 fn add_stocked(waiting: &mut Vec<(u64, Waiting)>, supers: &[Super], classes: &[Class]) {
     for run in supers.iter().flat_map(|one| &one.runs) {
         if let Content::Small(slab) = &run.content {
@@ -266,18 +265,18 @@ fn add_stocked(waiting: &mut Vec<(u64, Waiting)>, supers: &[Super], classes: &[C
             waiting.extend(indices.map(|index| (run.base + index * class.bytes, Waiting::Stock)));
         }
     }
-    waiting.sort_by_key(|(address, _)| *address); // of two, the known one stays the first
+    waiting.sort_by_key(|(address, _)| *address); // stable: of two entries for a block, the known one stays first
     waiting.dedup_by_key(|(address, _)| *address);
 }
 
-/// How many blocks went in or out of magazines between two looks, at least.
+/// The least number of blocks that entered or left magazines between two reads.
 fn moved(before: &[Cache], after: &[Cache]) -> u64 {
     let pairs = before.iter().zip(after);
     let by_top = pairs.flat_map(|(old, new)| old.held.iter().zip(&new.held));
     let by_top = by_top
         .map(|(old, new)| old.abs_diff(*new))
         .fold(0, u64::saturating_add);
-    // Of all caches together: what one has counted may have become another's meanwhile.
+    // Summed over all caches: counts may have moved from one cache to another.
     let by_batch = batches(after).saturating_sub(batches(before));
     by_top.saturating_add(by_batch)
 }
@@ -289,7 +288,7 @@ fn batches(caches: &[Cache]) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// Is there a cache whose counts have become the shared one's since?
+/// Has a cache given its counts to the shared cache since?
 fn has_rested(before: &[Cache], after: &[Cache]) -> bool {
     let of = |counts: &ClassCounts| {
         [

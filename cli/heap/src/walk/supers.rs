@@ -6,21 +6,21 @@ use crate::heap::{Class, Content, Run, Slab, Super};
 use crate::memory::Wanted;
 use std::collections::{HashMap, HashSet};
 
-/// Limits on what is believed: more than any heap has.
+/// Limits: more than any heap has.
 const SUPERS_MAX: usize = 1 << 20;
 const UNITS_MAX: usize = 64;
 
-/// A slab whose bitmap is still to be read.
+/// A slab whose bitmap is to be read later.
 struct Unread {
     superslab: usize,
     run: usize,
     bitmap: u64,
-    /// A byte for each block lies behind it.
+    /// Behind the bitmap, one byte per block has its state.
     has_states: bool,
 }
 
 impl Walk<'_> {
-    /// Every superslab, by address, with the bitmaps of its slabs.
+    /// Every superslab, sorted by address, with the bitmaps of its slabs.
     pub(super) fn supers(&self, classes: &[Class], found: &mut Found) -> Result<Vec<Super>> {
         let mut records = HashMap::new();
         for left in (0..TRIES).rev() {
@@ -30,7 +30,7 @@ impl Walk<'_> {
                 Some(_) => {}
             }
         }
-        // Not more of it: the process's secret lies there, too.
+        // Reads only this field: the same struct contains the process's secret.
         let sees_all = self.fields.harden.sees_all;
         let harden = self.control.root("hak_harden")?.address + sees_all.offset as u64;
         let harden = self.memory.read_vec(harden, sees_all.bytes)?;
@@ -66,7 +66,7 @@ impl Walk<'_> {
         Ok(supers)
     }
 
-    /// Follow the list of superslabs from its head, adding to what is known. A doubt when it broke off.
+    /// Follows the list of superslabs from its head and adds new ones. Returns a doubt if the list ends too early.
     fn super_records(&self, records: &mut HashMap<u64, Vec<u8>>) -> Result<Option<String>> {
         let (arena, superslab) = (&self.fields.arena, &self.fields.superslab);
         let head = self.control.root("hak_arena")?.address;
@@ -75,7 +75,7 @@ impl Walk<'_> {
         let bytes = superslab.slabs.offset + UNITS_MAX * superslab.slabs.bytes;
         let mut next = self.fields.list.next.number(arena.all.part(&record, 0));
         let mut seen = HashSet::new();
-        // 0: nothing was ever allocated.
+        // 0: nothing was allocated so far.
         while next != head && next != 0 {
             if !seen.insert(next) || seen.len() > SUPERS_MAX {
                 return Ok(Some(format!(
@@ -100,7 +100,7 @@ impl Walk<'_> {
         Ok(None)
     }
 
-    /// A block's own mapping is shorter, and may lie at the end of what is mapped.
+    /// The record of a block with its own mapping is shorter, and may lie at the end of mapped memory.
     fn super_record(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
         let short = bytes - (UNITS_MAX - 1) * self.fields.superslab.slabs.bytes;
         let mut record = self.memory.read_vec(address, short).ok()?;
@@ -137,8 +137,8 @@ impl Walk<'_> {
         is_sane.then_some(one)
     }
 
-    /// The runs that begin in a superslab; `note` hears of what is still to be read: of a slab where its
-    /// bitmap lies, and whether it is hardened.
+    /// The runs that begin in a superslab. Calls `note` for each whose state is to be read later; for a slab, with its bitmap's
+    /// address and whether it is hardened.
     fn runs(
         &self,
         record: &[u8],
@@ -238,7 +238,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A bit for each block whose byte says that it is free.
+    /// One bit for each block whose state says that it is free.
     fn free_blocks(&self, states: &[u8]) -> Vec<u64> {
         let is_free = |state: u8| {
             u64::from(state).checked_rem(self.fields.block_kinds) == Some(self.fields.block_free)
@@ -254,7 +254,7 @@ impl Walk<'_> {
             .collect()
     }
 
-    /// The map says of a large block whether it is in use.
+    /// The map tells whether a large block is in use.
     fn large_states(&self, supers: &mut [Super], larges: &[(usize, usize)]) -> Result<()> {
         let map = &self.fields.map;
         let record = self.root("hak_map", map.size)?;

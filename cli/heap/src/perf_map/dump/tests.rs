@@ -10,7 +10,7 @@ fn halves(halves: &[u32]) -> Vec<u8> {
     halves.iter().flat_map(|half| half.to_ne_bytes()).collect()
 }
 
-/// Longer than it has to be.
+/// Longer than the smallest header.
 fn head() -> Vec<u8> {
     let mut head = halves(&[MAGIC, 1, 48, 62, 0, 1]);
     head.resize(48, 0);
@@ -23,7 +23,7 @@ fn record(kind: u32, content: &[u8]) -> Vec<u8> {
     [&head, content].concat()
 }
 
-/// Each piece has as much code as its size says.
+/// Each piece has as much code as its size states.
 fn load(start: u64, bytes: u64, name: &[u8]) -> Vec<u8> {
     let code = vec![0x90; bytes as usize];
     let numbers = words(&[0, start, start, bytes, 1]);
@@ -50,7 +50,7 @@ fn code_has_the_name_of_its_record() {
         [
             head(),
             load(0x1000, 0x10, b"JS:~tick /srv/app.js:4:14"),
-            record(2, &[7; 100]), // lines
+            record(2, &[7; 100]), // line numbers
             load(0x2000, 0x3000, b"py::export:/srv/views.py"),
             load(0x1000, 8, b"again"),
             moved(0x2000, 0x9000, 0x3000),
@@ -97,7 +97,7 @@ fn what_is_not_whole_ends_it() {
     assert_eq!(name(&read(Vec::new()), 0x5000), "of a line (jit)");
 }
 
-/// Whatever bytes there are, all names can be written to a terminal, and no two ranges overlap.
+/// For any bytes, all names can be written to a terminal, and no two ranges overlap.
 #[test]
 fn any_bytes_are_a_dump() {
     let mut random = fastrand::Rng::with_seed(5);

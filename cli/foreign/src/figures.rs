@@ -1,28 +1,28 @@
-//! A glibc heap as numbers.
+//! The figures of a glibc heap.
 
 use crate::glibc::{Heap, Pins, Resident};
 use crate::sizes::{OfSize, Sizes};
 use crate::space::Space;
 use serde::{Deserialize, Serialize};
 
-/// Largest blocks that are named.
+/// How many of the largest blocks are listed.
 const LARGEST: usize = 5;
 
-/// One arena, or all of them. Bytes of chunks are with their heads, as mallinfo2 counts them.
+/// The figures of one arena, or of all. Sizes of chunks include their headers, as in mallinfo2.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Arena {
     pub is_main: bool,
-    /// Where its description is, if it was found.
+    /// The address of its `malloc_state`, if that was found.
     pub address: Option<u64>,
-    /// Threads that use it; not known where its description was not found.
+    /// How many threads use it; None if its `malloc_state` was not found.
     pub threads: Option<u64>,
-    /// Contiguous stretches of 64 MiB at most, or the main heap.
+    /// The number of its contiguous heaps: of at most 64 MiB each, or the main heap.
     pub pieces: u64,
-    /// All that it has of addresses.
+    /// The size of its address ranges.
     pub bytes: u64,
     pub live_bytes: u64,
     pub live_blocks: u64,
-    /// In caches of threads.
+    /// In thread caches.
     pub cached_bytes: u64,
     pub cached_blocks: u64,
     pub fast_bytes: u64,
@@ -30,13 +30,13 @@ pub struct Arena {
     /// In bins.
     pub free_bytes: u64,
     pub free_blocks: u64,
-    /// In last chunks.
+    /// In top chunks.
     pub top_bytes: u64,
-    /// The allocator's own.
+    /// In the allocator's own structures.
     pub own_bytes: u64,
     pub unclear_bytes: u64,
     pub resident: Resident,
-    /// What malloc_trim(0) gives back.
+    /// What malloc_trim(0) would give back.
     pub trim_bytes: u64,
 }
 
@@ -51,19 +51,19 @@ pub struct MappedBlocks {
 pub struct Figures {
     pub total: Arena,
     pub arenas: Vec<Arena>,
-    /// Blocks with mappings of their own.
+    /// Blocks with mappings of their own (mmapped chunks).
     pub mapped: MappedBlocks,
     pub largest_mapped_bytes: Vec<u64>,
-    /// Caches of threads that were found.
+    /// How many thread caches were found.
     pub caches: u64,
-    /// Of live blocks, those with mappings included.
+    /// The sizes of live blocks, including mmapped ones.
     pub live_sizes: Vec<OfSize>,
     pub free_sizes: Vec<OfSize>,
     pub pins: Pins,
 }
 
 impl Arena {
-    /// Free in the eyes of malloc_info and mallinfo2: not what caches keep.
+    /// What malloc_info and mallinfo2 count as free: not what caches keep.
     pub fn free_for_malloc_info(&self) -> u64 {
         self.fast_bytes + self.free_bytes + self.top_bytes
     }

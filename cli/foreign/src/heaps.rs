@@ -1,4 +1,4 @@
-//! All heaps that are known in one memory.
+//! All heaps in one memory whose allocator we know.
 
 use crate::space::Space;
 use crate::{figures, glibc, jemalloc, mimalloc, pieces};
@@ -9,7 +9,7 @@ pub struct Heaps {
     pub others: Vec<pieces::Heap>,
 }
 
-/// The same as numbers.
+/// The figures of these heaps.
 pub struct Numbers {
     pub glibc: Option<figures::Figures>,
     pub others: Vec<pieces::Figures>,
@@ -36,7 +36,7 @@ impl Heaps {
         }
     }
 
-    /// What is known, by address.
+    /// The addresses of all known heaps, sorted.
     pub fn ranges(&self) -> Vec<Range<u64>> {
         let mut ranges: Vec<Range<u64>> =
             self.others.iter().flat_map(pieces::Heap::ranges).collect();

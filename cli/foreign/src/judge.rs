@@ -1,4 +1,4 @@
-//! What figures mean: what most of the memory is, and what besides is worth saying. Numbers only; words are elsewhere.
+//! Judges figures: what most of the memory is, and what else is worth reporting. Only numbers; the words are elsewhere.
 
 use crate::figures::{Arena, Figures};
 use crate::ledger::Ledger;
@@ -6,28 +6,28 @@ use crate::pieces;
 use hakmem_heap::ledger::{Account, signed};
 use serde::Serialize;
 
-/// A part of resident memory that is worth a sentence of its own.
+/// The smallest share of resident memory that gets a sentence of its own.
 const SHARE_LEAST: f64 = 0.05;
 const BYTES_LEAST: u64 = 4 << 20;
-/// So many arenas of threads, with something free in them, are worth it.
+/// The least number of thread arenas with free memory that gets a sentence.
 const ARENAS_LEAST: usize = 2;
-/// A process as small as that has no question that is worth an answer.
+/// A smaller process is not worth an analysis.
 const SMALL: u64 = 32 << 20;
 
-/// What resident memory is, in parts that do not overlap.
+/// The parts of resident memory; they do not overlap.
 #[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// Blocks that the program holds.
+    /// Live blocks.
     Live,
-    /// What it has freed, and the allocator keeps.
+    /// Memory that was freed and that the allocator keeps.
     Free,
-    /// hakmem's heap, where nobody knows what of it is in use.
+    /// hakmem's heap, if it is not known how much of it is in use.
     Hakmem,
     Files,
     Shared,
     Stacks,
-    /// What the program or a library has mapped itself.
+    /// Memory that the program or a library has mapped.
     Mapped,
 }
 
@@ -38,33 +38,33 @@ pub enum Finding {
     Trim {
         bytes: u64,
     },
-    /// Free memory that no trim gives back, as it lies beside something in use.
+    /// Free memory that no trim gives back, as it lies beside blocks in use.
     Pinned {
         bytes: u64,
     },
-    /// Free memory in arenas of threads, of which some have no thread any more.
+    /// Free memory in thread arenas, some of which have no thread any more.
     ThreadArenas {
         bytes: u64,
         arenas: u64,
         idle_arenas: u64,
         idle_bytes: u64,
     },
-    /// In caches of threads.
+    /// Free blocks in thread caches.
     Caches {
         bytes: u64,
         caches: u64,
     },
-    /// Free in pieces of their own, in the heap of an allocator that gives them back by itself, later.
+    /// Free spans of an allocator that will give them back later by itself.
     Kept {
         allocator: String,
         bytes: u64,
     },
-    /// Free beside blocks in use, in the heap of another allocator than glibc's.
+    /// Free memory beside blocks in use, of an allocator other than glibc's.
     Beside {
         allocator: String,
         bytes: u64,
     },
-    /// In huge pages, of a heap of which much is free.
+    /// Huge pages of a heap that is largely free.
     Huge {
         bytes: u64,
         free_bytes: u64,
@@ -85,11 +85,11 @@ pub enum Finding {
     Swapped {
         bytes: u64,
     },
-    /// Does not agree with itself: damaged, or changed while it was read.
+    /// It contradicts itself: it is damaged, or changed during the read.
     Unclear {
         bytes: u64,
     },
-    /// Between two looks.
+    /// Growth between two looks.
     LiveGrew {
         bytes: i64,
         blocks: i64,
@@ -104,16 +104,16 @@ pub enum Finding {
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Judgement {
-    /// What most of it is, with how much that is.
+    /// The largest part, and its size.
     pub main: Part,
     pub main_bytes: u64,
     pub resident_bytes: u64,
     pub is_small: bool,
-    /// The weightiest first.
+    /// The most important first.
     pub findings: Vec<Finding>,
 }
 
-/// One look.
+/// The figures of one look.
 #[derive(Clone, Copy)]
 pub struct Look<'a> {
     pub ledger: &'a Ledger,
@@ -124,7 +124,7 @@ pub struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Resident bytes in use.
+    /// Resident bytes of live blocks.
     pub fn live(&self) -> u64 {
         let live = |figures: &Figures| figures.total.resident.live + figures.mapped.resident_bytes;
         let others = self.others.iter().map(|one| one.resident.live);
@@ -140,7 +140,7 @@ impl Look<'_> {
         self.figures.map_or(0, free) + others.sum::<u64>() + hakmem
     }
 
-    /// In use.
+    /// The number of live blocks.
     pub fn blocks(&self) -> u64 {
         let blocks = |figures: &Figures| figures.total.live_blocks + figures.mapped.blocks;
         let others = self.others.iter().map(|one| one.live_blocks);
@@ -324,7 +324,7 @@ fn difference(before: u64, after: u64) -> i64 {
     signed(after) - signed(before)
 }
 
-/// How each part changed, the largest change first.
+/// How much each part has grown, the largest change first.
 fn grown(before: &Look, after: &Look) -> Vec<Finding> {
     let live = difference(before.live(), after.live());
     let free = difference(before.free(), after.free());

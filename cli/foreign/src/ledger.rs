@@ -1,4 +1,4 @@
-//! What resident memory is made of, area by area, beside the kernel's figure.
+//! What resident memory consists of, area by area, beside the kernel's figure.
 
 use crate::heaps::{Heaps, Numbers};
 use crate::space::Space;
@@ -9,26 +9,26 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Areas that are named.
+/// How many areas are listed.
 const LARGEST: usize = 5;
 
-/// Resident bytes outside of the heap, by what they are.
+/// Resident bytes outside of heaps, by kind.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Others {
-    /// Of files, as they are on disk: the system can drop them at any time.
+    /// Unchanged pages of files: the system can drop them at any time.
     pub file_pages: u64,
-    /// Of files, written to: data of programs and libraries.
+    /// Private pages of files that were written to: data of programs and libraries.
     pub file_copies: u64,
-    /// Shared with other processes, of no file on disk.
+    /// Shared with other processes, without a file on disk.
     pub shared: u64,
     pub stacks: u64,
-    /// What the program or a library has mapped itself.
+    /// Mapped by the program or a library.
     pub mapped: u64,
-    /// The same by moving the break.
+    /// Allocated by moving the break.
     pub by_break: u64,
 }
 
-/// A stretch of memory that no allocator is known for.
+/// A range of memory that belongs to no known allocator.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Stretch {
     pub start: u64,
@@ -39,30 +39,30 @@ pub struct Stretch {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ledger {
-    /// What the kernel counts as resident; of a core dump what the file has.
+    /// The kernel's count of resident bytes; for a core dump, the bytes in the file.
     pub kernel_bytes: u64,
-    /// Does it say what was resident?
+    /// Does `kernel_bytes` count resident memory? Not for a core dump.
     pub is_of_process: bool,
-    /// glibc's.
+    /// glibc's heap.
     pub heap_bytes: u64,
     pub mapped_block_bytes: u64,
-    /// hakmem's heap, with its descriptions.
+    /// hakmem's heap, including its metadata.
     #[serde(default)]
     pub hakmem_bytes: u64,
     /// Heaps of other allocators.
     pub other_heap_bytes: u64,
     pub others: Others,
-    /// `kernel_bytes` less the rest: changed meanwhile, or only read as zero.
+    /// `kernel_bytes` less all others: changes during the read, or zero pages.
     pub remainder_bytes: i64,
     pub huge_bytes: u64,
     pub swapped_bytes: u64,
     pub lazily_freed_bytes: u64,
-    /// The largest of what the program has mapped itself.
+    /// The largest areas that the program has mapped.
     pub largest: Vec<Stretch>,
     pub stretches: u64,
 }
 
-/// The resident part of what of it lies in an area.
+/// How many bytes of `known` are resident in an area.
 fn within(space: &Space, known: &[Range<u64>], area: &Range<u64>) -> u64 {
     let first = known.partition_point(|range| range.end <= area.start);
     let inside = known[first..].iter();
@@ -72,7 +72,7 @@ fn within(space: &Space, known: &[Range<u64>], area: &Range<u64>) -> u64 {
 }
 
 impl Ledger {
-    /// `hakmem` are the addresses of its heap.
+    /// `hakmem`: the addresses of its heap.
     pub fn of(space: &Space, heaps: &Heaps, numbers: &Numbers, hakmem: &[Range<u64>]) -> Ledger {
         let known = heaps.ranges();
         let mut hakmem_bytes = 0;
@@ -132,7 +132,7 @@ impl Ledger {
 }
 
 impl Ledger {
-    /// Of all heaps that are known.
+    /// In all known heaps.
     pub fn all_heap_bytes(&self) -> u64 {
         self.heap_bytes + self.mapped_block_bytes + self.hakmem_bytes + self.other_heap_bytes
     }
@@ -144,7 +144,7 @@ impl Others {
     }
 }
 
-/// Shared memory has names as well, of files that are on no disk.
+/// Shared memory has names, too, but of files that are not on disk.
 fn is_in_memory(name: &[u8]) -> bool {
     let starts = [
         &b"/dev/shm/"[..],
@@ -156,7 +156,7 @@ fn is_in_memory(name: &[u8]) -> bool {
     starts.iter().any(|start| name.starts_with(start))
 }
 
-/// Count what of an area is not known yet. Is it something that the program has mapped itself?
+/// Adds the unknown `rest` of an area to its kind. True if the program has mapped the area itself.
 fn add(others: &mut Others, area: &Counted, is_stack: bool, rest: u64) -> bool {
     let name = &area.name[..];
     let target = if is_in_memory(name) || area.is_shared && !name.starts_with(b"/") {

@@ -1,8 +1,8 @@
-//! Heaps of other allocators, read from outside: of a process that has never heard of hakmem, or of the core dump of
-//! one. Nothing is written, nothing has to stand still, and no symbols are needed.
+//! Heaps of other allocators, read from outside: of a process that does not use hakmem, or of its core dump. Reading writes
+//! nothing, stops nothing and needs no symbols.
 //!
-//! What is read may change meanwhile, and may be damaged: every walk is bounded, what does not agree with its
-//! neighbours is counted as unclear, and nothing that is not resident is touched.
+//! Memory may change during the read, and may be damaged: every walk is bounded, what contradicts its neighbours counts as
+//! unclear, and absent pages are not touched.
 
 pub mod figures;
 pub mod glibc;

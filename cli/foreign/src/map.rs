@@ -1,4 +1,4 @@
-//! Where in the addresses of a heap what is: cells of one size, with what of each is resident and in use.
+//! What lies where in a heap's addresses: cells of one size, with the resident and the used bytes of each.
 
 use crate::glibc::{self, Region};
 use crate::heaps::Heaps;
@@ -10,21 +10,21 @@ use std::ops::Range;
 const CELL_LEAST: u64 = 64 << 10;
 const CELLS_MOST: u64 = 16 << 10;
 
-/// Bytes of a cell that are resident, and what of these is what; the rest is free.
+/// A cell's resident bytes, by kind; the rest of them is free.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Cell {
     pub resident: u64,
     pub live: u64,
-    /// In caches of threads.
+    /// In thread caches.
     pub cached: u64,
-    /// The allocator's own, or unclear.
+    /// The allocator's own structures, or unclear.
     pub own: u64,
 }
 
 /// A part of a heap without gaps.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Strip {
-    /// Whose it is.
+    /// The name of the arena or allocator.
     pub name: String,
     pub start: u64,
     pub bytes: u64,
@@ -34,7 +34,7 @@ pub struct Strip {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Map {
     pub cell_bytes: u64,
-    /// By address.
+    /// Sorted by address.
     pub strips: Vec<Strip>,
 }
 
@@ -72,7 +72,7 @@ impl Map {
         for piece in heaps.others.iter().flat_map(|heap| &heap.pieces) {
             map.add_piece(piece, space);
         }
-        // Of what was reserved only, there is nothing to see.
+        // A range that is only reserved has nothing to show.
         let is_there = |strip: &Strip| strip.cells.iter().any(|cell| cell.resident > 0);
         map.strips.retain(is_there);
         map
@@ -99,7 +99,7 @@ impl Map {
                 cell.own += note.other();
             }
         }
-        // The last chunk was noted as the allocator's; it is free.
+        // The top chunk was recorded as the allocator's own; it is free.
         if let Some(top) = &region.top {
             region.each_resident(top, |page, bytes| {
                 if let Some(cell) = self.cell_at(region.layout.address_of(page)) {
@@ -109,7 +109,7 @@ impl Map {
         }
     }
 
-    /// What is in use lies anywhere in it: each of its pages has the same share.
+    /// The used bytes may lie anywhere in the piece, so each of its pages gets the same share.
     fn add_piece(&mut self, piece: &Piece, space: &Space) {
         let (page_bytes, cell_bytes) = (space.page_bytes, self.cell_bytes);
         let resident = space.count_resident(&piece.range);

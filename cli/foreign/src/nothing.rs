@@ -1,4 +1,4 @@
-//! For tests: a memory in which nothing can be read.
+//! For tests: a memory that cannot be read anywhere.
 
 use hakmem_heap::error::Error;
 use hakmem_heap::memory::Memory;

@@ -1,30 +1,30 @@
-//! A heap that is made of pieces, each with blocks of one size, or free, or the allocator's own: what jemalloc, mimalloc and
-//! their like have in common.
+//! A heap that consists of pieces: each has blocks of one size, or is free, or is the allocator's own. jemalloc, mimalloc and
+//! similar allocators have such heaps.
 
 use crate::sizes::{OfSize, Sizes};
 use crate::space::Space;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// So much of the addresses is asked for at a time.
+/// How many bytes of addresses to ask about at a time.
 const AT_A_TIME: u64 = 64 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
-    /// So many of them are in use.
+    /// Blocks of `bytes` each, with room for `room` of them; `used` of them are in use.
     Blocks {
         bytes: u64,
         used: u64,
         room: u64,
     },
-    /// Free, and kept.
+    /// Free, and kept by the allocator.
     Free,
     Own,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Begins and ends with a page.
+    /// Begins and ends at page boundaries.
     pub range: Range<u64>,
     pub holds: Holds,
 }
@@ -32,44 +32,44 @@ pub struct Piece {
 /// What was found of one allocator.
 #[derive(Clone, Debug)]
 pub struct Heap {
-    /// As in "jemalloc".
+    /// Its name, such as "jemalloc".
     pub allocator: &'static str,
-    /// The releases whose structures look like these.
+    /// The releases whose structures look like this.
     pub releases: &'static str,
-    /// By address; none lies in another.
+    /// Sorted by address; they do not overlap.
     pub pieces: Vec<Piece>,
     pub arenas: u64,
-    /// Descriptions that do not agree with themselves: damaged, or changed while they were read.
+    /// How many descriptors contradict themselves: damaged, or changed during the read.
     pub unclear: u64,
 }
 
-/// Resident bytes, by what they are.
+/// Resident bytes by kind.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Resident {
-    /// At most what is in use: of a block that was never written to, nothing is resident.
+    /// An upper bound: pages of a block that was never written to are not resident.
     pub live: u64,
-    /// Free, in pieces with blocks in use.
+    /// Free, in pieces with live blocks.
     pub free_beside: u64,
-    /// Free, in pieces of their own, which the allocator can give back.
+    /// In free pieces, which the allocator can give back.
     pub free_pieces: u64,
     pub own: u64,
 }
 
-/// Such a heap as numbers.
+/// The figures of such a heap.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
     pub allocator: String,
     pub releases: String,
     pub arenas: u64,
     pub pieces: u64,
-    /// All that it has of addresses.
+    /// The size of its address ranges.
     pub bytes: u64,
-    /// With what is in caches of threads.
+    /// Including what thread caches keep.
     pub live_bytes: u64,
     pub live_blocks: u64,
-    /// In pieces with blocks in use.
+    /// Free, in pieces with live blocks.
     pub free_beside_bytes: u64,
-    /// In pieces of their own, resident or not.
+    /// In free pieces, resident or not.
     pub free_bytes: u64,
     pub own_bytes: u64,
     pub unclear: u64,
@@ -94,7 +94,7 @@ impl Piece {
 }
 
 impl Heap {
-    /// Order them, and leave out what is nowhere, or in one that is known already.
+    /// Sorts the pieces, and drops those that are not mapped or that overlap an earlier one.
     pub fn settle(mut self, space: &Space) -> Heap {
         self.pieces.sort_by_key(|piece| piece.range.start);
         let mut end = 0;
@@ -112,7 +112,7 @@ impl Heap {
         self
     }
 
-    /// Neighbours as one.
+    /// The ranges of all pieces; adjacent ones are joined.
     pub fn ranges(&self) -> Vec<Range<u64>> {
         let mut found: Vec<Range<u64>> = Vec::new();
         for piece in &self.pieces {
@@ -171,10 +171,10 @@ impl Heap {
     }
 }
 
-/// Counts pages of ranges that are asked for by address, without a system call for each.
+/// Counts the resident pages of ascending ranges without a system call for each of them.
 struct Counter<'a> {
     space: &'a Space<'a>,
-    /// What is known.
+    /// The range whose pages are known.
     range: Range<u64>,
     resident: Vec<Range<u64>>,
 }

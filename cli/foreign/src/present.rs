@@ -1,4 +1,4 @@
-//! Which pages of a range are there: two bits for each, so that what is noted of pages is noted of those only.
+//! Which pages of a range are present: two bits per page, so that notes are only needed for present ones.
 
 use crate::space::Space;
 use hakmem_heap::resident::Page;
@@ -6,25 +6,25 @@ use std::ops::Range;
 
 const GROUP: usize = 64;
 
-/// Pages that lie together, a bit for each.
+/// Adjacent pages, one bit each.
 #[derive(Clone, Copy, Default)]
 struct Group {
     resident: u64,
     swapped: u64,
-    /// So many pages before it are there.
+    /// How many present pages precede it.
     before: usize,
 }
 
-/// Pages are numbered from the start of the range on.
+/// Pages are numbered from the start of the range.
 pub struct Present {
     groups: Vec<Group>,
     pages: usize,
-    /// So many of them are there.
+    /// How many of them are present.
     pub count: usize,
 }
 
 impl Present {
-    /// Of a range that begins and ends with a page.
+    /// The range must begin and end at page boundaries.
     pub fn of(space: &Space, range: &Range<u64>) -> Present {
         let number = |address: u64| {
             let pages = (address - range.start) / space.page_bytes;
@@ -72,7 +72,7 @@ impl Present {
         }
     }
 
-    /// So many pages before this one are there.
+    /// How many present pages precede this one.
     pub fn before(&self, page: usize) -> usize {
         let Some(group) = self.groups.get(page / GROUP) else {
             return self.count;
@@ -81,7 +81,7 @@ impl Present {
         group.before + ((group.resident | group.swapped) & lower).count_ones() as usize
     }
 
-    /// Where in a list of all that are there this one is.
+    /// The index of this page among the present ones.
     #[inline]
     pub fn place(&self, page: usize) -> Option<usize> {
         let group = self.groups.get(page / GROUP)?;
@@ -91,7 +91,7 @@ impl Present {
         (there & bit != 0).then_some(group.before + before)
     }
 
-    /// All that are there of some, in order.
+    /// The present pages among these, in order.
     pub fn there(&self, pages: Range<usize>) -> impl DoubleEndedIterator<Item = usize> {
         let groups = pages.start / GROUP..pages.end.min(self.pages).div_ceil(GROUP);
         let bits = groups.flat_map(|group| {
@@ -99,7 +99,7 @@ impl Present {
                 resident, swapped, ..
             } = self.groups[group];
             let there = resident | swapped;
-            // Most groups of a large range are empty, or full.
+            // Most groups of a large range are either empty or full.
             let all = if there == 0 { 0 } else { GROUP };
             (0..all)
                 .filter(move |bit| there >> bit & 1 != 0)

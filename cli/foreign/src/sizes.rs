@@ -1,14 +1,14 @@
-//! How many chunks of which sizes.
+//! Counts chunks by size.
 
 use serde::{Deserialize, Serialize};
 
-/// Up to here each size is counted for itself.
+/// Up to this size, each size has its own count.
 const EXACT: u64 = 1024;
 const STEP: u64 = 16;
 const EXACT_COUNT: usize = (EXACT / STEP) as usize + 1;
-/// Above, so many for each power of two.
+/// Above it, each power of two has this many counts.
 const PARTS: u64 = 4;
-/// As many as there are, up to 2^64.
+/// The number of counts, up to a size of 2^64.
 pub const COUNT: usize = EXACT_COUNT + 54 * PARTS as usize;
 
 #[derive(Clone, Debug)]
@@ -18,17 +18,17 @@ pub struct Sizes {
     counts: Vec<(u64, u64)>,
 }
 
-/// Blocks of one size, or of sizes that are near to each other.
+/// Blocks of one size, or of similar sizes.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub struct OfSize {
-    /// The largest that is counted here, with its head.
+    /// The largest size that is counted here, with the header.
     pub up_to_bytes: u64,
     pub blocks: u64,
     pub bytes: u64,
 }
 
 impl OfSize {
-    /// The smallest that is counted here: sizes of chunks are multiples.
+    /// The smallest size that is counted here; sizes are multiples of the alignment.
     pub fn from_bytes(&self) -> u64 {
         let before = index_of(self.up_to_bytes).checked_sub(1);
         before.map_or(0, up_to) + STEP
@@ -94,12 +94,12 @@ impl Sizes {
         }
     }
 
-    /// Those that there are, by size.
+    /// The counts that are not zero, by size.
     pub fn table(&self) -> Vec<OfSize> {
         self.all().filter(|of_size| of_size.blocks > 0).collect()
     }
 
-    /// In the order of `index_of`.
+    /// All counts, in the order of `index_of`.
     pub fn all(&self) -> impl Iterator<Item = OfSize> {
         let counts = self.counts.iter().enumerate();
         counts.map(|(index, count)| OfSize {

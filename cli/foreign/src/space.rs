@@ -1,4 +1,4 @@
-//! The memory that is looked at: what is mapped, and which pages of it are there.
+//! The memory of a process or a core dump: what is mapped, and which pages of it are present.
 
 use hakmem_heap::core::CoreFile;
 use hakmem_heap::error::Result;
@@ -8,9 +8,9 @@ use hakmem_heap::resident::{Counted, Page, Pages, read_areas};
 use hakmem_heap::runs::Runs;
 use std::ops::Range;
 
-/// What is read at a time of what may have gaps.
+/// The unit of reads where pages may be missing.
 const PAGE_LEAST: u64 = 4096;
-/// Larger mappings are not looked into where the kernel cannot find pages by itself, if less than that part of them is resident.
+/// If the kernel cannot search for pages, a mapping above this size is skipped unless at least this part of it is resident.
 const DESERT_LEAST: u64 = 64 << 30;
 const DESERT_SHARE: u64 = 1000;
 
@@ -22,12 +22,11 @@ pub struct Stretch {
 
 pub struct Space<'a> {
     memory: &'a (dyn Memory + Sync),
-    /// By address, with what the kernel counts in them; of a core dump with what the file has.
+    /// By address, with the kernel's counts; for a core dump, with what the file contains.
     pub areas: Vec<Counted>,
-    /// Stretches of memory that no file is behind and that is nobody else's. The kernel shows one in several areas where a part
-    /// of it was there before a fork.
+    /// Private anonymous memory. Where a part of it was there before a fork, the kernel shows one range as several areas.
     pub stretches: Vec<Stretch>,
-    /// Which pages are resident; a core dump does not say.
+    /// Which pages are resident; None for a core dump.
     pages: Option<Pages>,
     pub page_bytes: u64,
 }
@@ -48,7 +47,7 @@ impl<'a> Space<'a> {
         Space::of_memory(core, core.areas())
     }
 
-    /// Without a table of pages: all that can be read counts as resident.
+    /// Without page tables, everything that can be read counts as resident.
     pub fn of_memory(memory: &'a (dyn Memory + Sync), areas: Vec<Counted>) -> Space<'a> {
         Space {
             memory,
@@ -59,7 +58,7 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// What has next to nothing in it, and is so large that to look for that would take seconds.
+    /// Skips large mappings with next to nothing in them: a search in them would take seconds.
     fn leave_out_deserts(&mut self) {
         let areas = &self.areas;
         self.stretches.retain(|stretch| {
@@ -72,7 +71,7 @@ impl<'a> Space<'a> {
         });
     }
 
-    /// Does the kernel say what is resident?
+    /// Does the kernel tell which pages are resident?
     pub fn knows_pages(&self) -> bool {
         self.pages.is_some()
     }
@@ -81,7 +80,7 @@ impl<'a> Space<'a> {
         self.memory
     }
 
-    /// The pages that are there, of a range that begins and ends with a page, however large it is.
+    /// The present pages of a range of any size, which begins and ends at page boundaries.
     pub fn runs(&self, range: &Range<u64>) -> Runs<'_> {
         match &self.pages {
             Some(pages) => pages.runs(range),
@@ -89,7 +88,7 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// Those that are resident.
+    /// The resident pages of a range.
     pub fn resident(&self, range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
         let runs = self.runs(range);
         runs.filter_map(|(run, state)| (state == Page::Resident).then_some(run))
@@ -99,7 +98,7 @@ impl<'a> Space<'a> {
         self.resident(range).map(|run| run.end - run.start).sum()
     }
 
-    /// Addresses in a range that are multiples of `step` and begin a page that is resident.
+    /// The addresses in a range that are multiples of `step` and begin a resident page.
     pub fn places(&self, range: &Range<u64>, step: u64) -> Places<'_> {
         Places {
             runs: self.runs(range),
@@ -108,7 +107,7 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// From the start of a page on: its state, and how many pages in that state follow each other, at most so many.
+    /// The state of the page at `start`, and how many pages in a row have that state, up to `most`.
     pub fn alike(&self, start: u64, most: usize) -> (Page, usize) {
         let Some(pages) = &self.pages else {
             return (Page::Resident, most);
@@ -127,7 +126,7 @@ impl<'a> Space<'a> {
         self.memory.read_u64(address)
     }
 
-    /// Is all of a range mapped?
+    /// Is the whole range mapped?
     pub fn has(&self, range: &Range<u64>) -> bool {
         let first = self
             .areas
@@ -142,7 +141,7 @@ impl<'a> Space<'a> {
         at >= range.end
     }
 
-    /// Memory that no file is behind and that is nobody else's.
+    /// Is it private anonymous memory?
     pub fn is_plain(area: &Counted) -> bool {
         area.is_writable && !area.is_shared && !area.name.starts_with(b"/")
     }
@@ -150,13 +149,13 @@ impl<'a> Space<'a> {
 
 pub struct Places<'a> {
     runs: Runs<'a>,
-    /// What is left of the last one.
+    /// The rest of the last run.
     run: Range<u64>,
     step: u64,
 }
 
 impl Places<'_> {
-    /// Leave out what lies before.
+    /// Leaves out all pages before an address.
     pub fn skip_to(&mut self, address: u64) {
         self.run.start = self.run.start.max(address);
         if self.run.start >= self.run.end {
@@ -184,7 +183,7 @@ impl Iterator for Places<'_> {
     }
 }
 
-/// The word that begins there; zero behind the end.
+/// The word at an offset; zero beyond the end.
 pub fn word_at(bytes: &[u8], at: usize) -> u64 {
     let word = bytes.get(at..).and_then(|rest| rest.first_chunk());
     word.map_or(0, |word| u64::from_le_bytes(*word))

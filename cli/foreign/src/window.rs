@@ -1,5 +1,4 @@
-//! A heap's words, read in the order of their addresses: in large pieces where they lie close together, and nothing of
-//! what is not there.
+//! Reads a heap's words in ascending order: in large pieces where pages are adjacent, and nothing from absent pages.
 
 use crate::glibc::Layout;
 use crate::space::Space;
@@ -13,23 +12,23 @@ const PIECE_MOST: usize = 256 << 10;
 pub struct Window<'a> {
     space: &'a Space<'a>,
     range: Range<u64>,
-    /// Where that is known already.
+    /// Which pages are present, if it is already known.
     layout: Option<Arc<Layout>>,
-    /// Where the last look found nothing.
+    /// The range where the last look found no page.
     absent: Range<u64>,
     start: u64,
     content: Vec<u8>,
-    /// What the next piece will have, if it follows this one.
+    /// The size of the next piece, if it follows this one.
     piece: usize,
 }
 
 impl<'a> Window<'a> {
-    /// Of a range that begins and ends with a page.
+    /// The range must begin and end at page boundaries.
     pub fn new(space: &'a Space<'a>, range: Range<u64>) -> Window<'a> {
         Window::with(space, range, None)
     }
 
-    /// Whose pages are known.
+    /// A range whose present pages are already known.
     pub fn with_layout(space: &'a Space<'a>, range: Range<u64>, layout: Arc<Layout>) -> Window<'a> {
         Window::with(space, range, Some(layout))
     }
@@ -61,7 +60,7 @@ impl<'a> Window<'a> {
         bytes.try_into().ok().map(u64::from_le_bytes)
     }
 
-    /// What is read anew is as it is now.
+    /// Drops what was read: the next read returns the current content.
     pub fn forget(&mut self) {
         self.content.clear();
         self.absent = 0..0;
@@ -83,7 +82,7 @@ impl<'a> Window<'a> {
             .piece
             .div_ceil(usize::try_from(page_bytes).ok()?)
             .max(1);
-        // A page that is swapped out is read where a word of it is asked for, and no other.
+        // A page that is swapped out is only read if one of its words is needed.
         let count = match self.alike(start, most)? {
             (Page::Absent, count) => {
                 self.absent = start..start + count as u64 * page_bytes;
@@ -105,7 +104,7 @@ impl<'a> Window<'a> {
         is_read.then_some(())
     }
 
-    /// As `Space::alike`, up to the end of the range.
+    /// Like `Space::alike`, up to the end of the range.
     fn alike(&self, start: u64, most: usize) -> Option<(Page, usize)> {
         let page_bytes = self.space.page_bytes;
         let left = (self.range.end - start).div_ceil(page_bytes);

@@ -1,4 +1,4 @@
-//! A heap in which bytes are wrong: an answer in any case, and always an end; what it adds up to stays the same.
+//! A heap with wrong bytes always gives an answer, always comes to an end, and the sum of its parts stays the same.
 
 use fastrand::Rng;
 use hakmem_foreign::figures::Figures;
@@ -64,7 +64,7 @@ impl Drop for Running {
     }
 }
 
-/// Where its source and program are, removed with it.
+/// The folder of its source and program; it is removed when this is dropped.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -102,7 +102,7 @@ fn start() -> (Running, Folder) {
     (Running(child), folder)
 }
 
-/// A copy of what a process can write to.
+/// A copy of a process's writable memory.
 struct Copied {
     parts: Vec<(u64, Vec<u8>)>,
     data: Vec<Range<u64>>,
@@ -151,7 +151,7 @@ impl Memory for Copied {
     }
 }
 
-/// Bytes of the blocks on all pages of a heap, and those that are live.
+/// The bytes of the blocks on all pages of a heap, and how many of them are live.
 fn of_pages(space: Space, heap: Heap) -> (f64, f64) {
     let blocks = heap.mapped.blocks.iter();
     let mut ranges = heap.ranges();
@@ -173,7 +173,7 @@ fn of_pages(space: Space, heap: Heap) -> (f64, f64) {
     (bytes.sum(), live.sum())
 }
 
-/// What is read of it adds up to all of it.
+/// The parts that are read add up to the whole.
 fn check(memory: &Copied, areas: &[Counted]) -> Option<(Figures, (f64, f64))> {
     let space = Space::of_memory(memory, areas.to_vec());
     let heaps = Heaps::read(&space);
@@ -207,7 +207,7 @@ fn a_heap_with_wrong_bytes_is_read_to_its_end() {
         for _ in 0..random.usize(1..200) {
             let part = random.usize(0..damaged.parts.len());
             let content = &mut damaged.parts[part].1;
-            // Where much is read: at the beginning.
+            // Damages the beginning, where most reads are.
             let most = content.len().min(1 << random.u32(6..20));
             let at = random.usize(0..most);
             content[at] = if random.bool() { random.u8(..) } else { 0xff };

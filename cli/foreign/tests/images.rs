@@ -1,5 +1,5 @@
-//! Heaps of other allocators than glibc's, made up word by word: what is read of them, and that there is an end when bytes are
-//! wrong.
+//! Artificial heaps of other allocators than glibc's, made word by word: what the reader finds in them, and that it ends if
+//! bytes are wrong.
 
 mod made;
 
@@ -61,7 +61,8 @@ fn flip(whole: &Image, times: usize) {
     }
 }
 
-/// Two slabs of 48 bytes of which 170 are in use, a large block that begins in the middle of its first page, a free extent.
+/// Two slabs with blocks of 48 bytes, 170 of them in use; a large block that begins in the middle of its first page; a free
+/// extent.
 #[test]
 fn a_heap_of_jemallocs_is_read_by_its_table_of_pages() {
     for (shape, layout) in [(8, 20), (16, 20), (8, 18), (8, 19)] {
@@ -82,7 +83,8 @@ fn a_heap_of_jemallocs_with_wrong_bytes_is_read_to_its_end() {
     flip(&made::jemalloc(16, 20), 20);
 }
 
-/// A page of 640 bytes each with 30 in use, a large one with one block, one that has none in use any more, and a free rest.
+/// A page with blocks of 640 bytes, 30 of them in use; a large page with one block; a page without blocks in use; the rest is
+/// free.
 #[test]
 fn a_heap_of_mimallocs_is_read_by_its_segments_or_arenas() {
     for (image, releases, own) in [

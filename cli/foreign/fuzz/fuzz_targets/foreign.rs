@@ -1,8 +1,9 @@
-//! Whatever the heap of another allocator holds, reading it comes to an end, and what is found adds up to all of it.
+//! Reading another allocator's heap, whatever it contains, comes to an end, and the parts that are found add up to the whole
+//! heap.
 //!
-//! The first byte says which heap: that of a program with glibc's malloc, copied once, or one of jemalloc's or mimalloc's that is
-//! made up. The rest are records of eight bytes, each a word that is something else: which one, what kind of thing stands there,
-//! and a part of it.
+//! The first byte chooses the heap: that of a program with glibc's malloc, copied once, or an artificial one of jemalloc or
+//! mimalloc. Records of eight bytes follow, one for each word that gets a wrong value: which word, the kind of the value, and a
+//! part of it.
 #![no_main]
 
 #[path = "../../tests/made/mod.rs"]
@@ -60,19 +61,19 @@ int main(void)
 }
 "#;
 
-/// More than any heap here takes.
+/// More reads than any heap here takes.
 const READS_MOST: usize = 2_000_000;
 
 struct Copied {
     parts: Vec<(u64, Vec<u8>)>,
     areas: Vec<Counted>,
     data: Vec<Range<u64>>,
-    /// Words that may be something else.
+    /// Addresses of words that may get a wrong value.
     words: Vec<u64>,
     reads: Cell<usize>,
 }
 
-// SAFETY: nobody reads it without its lock.
+// SAFETY: it is only read under its lock.
 unsafe impl Sync for Copied {}
 
 impl Copied {
@@ -107,7 +108,7 @@ impl Copied {
         (end <= self.parts[part].1.len()).then_some((part, at..end))
     }
 
-    /// What was there.
+    /// Sets a word and returns the old one.
     fn set(&mut self, address: u64, word: u64) -> u64 {
         let (part, place) = self.place(address, 8).expect("it is one of the words");
         let target = &mut self.parts[part].1[place];
@@ -156,7 +157,7 @@ impl Memory for Copied {
     }
 }
 
-/// The program ends with the fuzzer's look at it.
+/// Copies the heap of a program, which then ends.
 fn of_glibc() -> Copied {
     let path = std::env::temp_dir().join(format!("hakmem-fuzz-foreign-{}", std::process::id()));
     let mut compiler = Command::new("cc")
@@ -250,7 +251,7 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     let mut heaps = heaps().lock().expect("one thread");
-    // Half of them glibc's, of which there is most to be wrong.
+    // Half of the inputs are for glibc, whose heap has the most to get wrong.
     let which = usize::from(*which);
     let which = if which < 128 { 0 } else { 1 + which % (heaps.len() - 1) };
     let heap = &mut heaps[which];

@@ -1,25 +1,25 @@
-//! Arenas: their own descriptions (`struct malloc_state`), found by what they look like.
+//! Finds arenas (`struct malloc_state`) by their structure.
 //!
-//! An arena has 127 bins, each the head of a ring of free chunks. A bin that is empty leads to itself, and one that
-//! is not leads to chunks that lead back: nothing else in memory looks so. What stands before and behind them differs
-//! between releases by its distance only, which is seen.
+//! An arena has 127 bins, each the head of a ring of free chunks. An empty bin points to itself; another bin points to chunks
+//! that point back to it. Nothing else in memory looks like that. Between releases, only the offsets of the fields before and
+//! behind the bins differ; they are found out.
 
 use crate::space::Space;
 
 const BINS: u64 = 127;
 const BINS_BYTES: u64 = BINS * 16;
-/// The bins begin at most so far behind the start.
+/// The largest offset of the bins.
 const BEFORE_BINS: u64 = 0x90;
-/// The whole is no larger.
+/// The largest size of a `malloc_state`.
 const STATE_BYTES: usize = 0x900;
-/// Bins that may change while they are looked at.
+/// How many bins may change during the read.
 const CHANGING: usize = 8;
-/// Behind the bins: which of them have something.
+/// The bin map, which follows the bins.
 const BINMAP: u64 = 16;
-/// Fast bins, where there are any, begin so far behind the start: glibc 2.43 has none.
+/// The offset of the fast bins, if there are any: glibc 2.43 has none.
 const FAST_BINS: u64 = 0x10;
 const FAST_BINS_COUNT: u64 = 10;
-/// Data of programs that are searched.
+/// How many bytes of programs' data to search at most.
 const DATA_MOST: u64 = 64 << 20;
 const ARENAS_MOST: usize = 1 << 14;
 
@@ -30,12 +30,12 @@ pub struct State {
     pub address: u64,
     pub bytes: u64,
     pub top: u64,
-    /// Chains of chunks that are free, and look as if they were in use.
+    /// Lists of free chunks that are still marked as used.
     pub fast: Vec<u64>,
     pub next: u64,
-    /// Threads that use it at the moment.
+    /// How many threads are attached to it.
     pub threads: u64,
-    /// What it has got from the system.
+    /// How many bytes it has got from the system.
     pub system_bytes: u64,
 }
 
@@ -53,7 +53,7 @@ impl State {
         let words = words(&bytes);
         let at = |offset: u64| words.get(usize::try_from(offset / 8).ok()?).copied();
         let starts = (8..=BEFORE_BINS).step_by(8);
-        // A start that is off by a few bins has a few that are wrong.
+        // At a wrong offset that is near, only a few bins look wrong, so the best one counts.
         let bins = starts
             .filter_map(|start| Some((wrong_bins(space, &words, address, start)?, start)))
             .min()?
@@ -76,13 +76,12 @@ impl State {
     }
 }
 
-/// How many of the bins that would begin at `start` look like none; `None` when they are too many. `words` is what
-/// lies at `address`.
+/// How many bins look wrong if the bins begin at `start`; `None` if too many do. `words` is the memory from `address` on.
 fn wrong_bins(space: &Space, words: &[u64], address: u64, start: u64) -> Option<usize> {
     let mut wrong = 0;
     for bin in 0..BINS {
         let offset = start + bin * 16;
-        // As if the bin were a chunk, whose links lie behind its head.
+        // A bin is treated as a chunk whose links are behind its header.
         let chunk = (address + offset).wrapping_sub(16);
         let index = usize::try_from(offset / 8).ok()?;
         let (first, last) = (*words.get(index)?, *words.get(index + 1)?);
@@ -103,7 +102,7 @@ fn wrong_bins(space: &Space, words: &[u64], address: u64, start: u64) -> Option<
     Some(wrong)
 }
 
-/// One piece of an arena of threads (`heap_info`).
+/// A heap of a non-main arena (`heap_info`).
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
     pub start: u64,
@@ -112,7 +111,7 @@ pub struct Piece {
     pub is_first: bool,
 }
 
-/// Every piece, by address.
+/// Every such heap, by address.
 pub fn find_pieces(space: &Space) -> Vec<Piece> {
     let mut found = Vec::new();
     for area in &space.stretches {
@@ -123,7 +122,7 @@ pub fn find_pieces(space: &Space) -> Vec<Piece> {
     found
 }
 
-/// Its description lies at the start of its first piece.
+/// A non-main arena lies at the start of its first heap.
 fn is_of_threads(arena: u64) -> bool {
     arena % 8 == 0 && (1..0x100).contains(&(arena % HEAP_MOST))
 }
@@ -155,9 +154,9 @@ fn piece_at(space: &Space, start: u64, area_end: u64) -> Option<Piece> {
     })
 }
 
-/// The arena that lies in the C library's own data: linked to the others, or else found there.
+/// The main arena, which lies in the C library's data. Another arena links to it; if none does, its data are searched.
 pub fn find_main(space: &Space, others: &[State]) -> Option<State> {
-    // One of threads that is no other was cut from the core dump.
+    // A non-main arena that was not found was cut off the core dump.
     let is_other = |address: u64| others.iter().any(|other| other.address == address);
     let mut linked = others
         .iter()
@@ -179,7 +178,7 @@ pub fn find_main(space: &Space, others: &[State]) -> Option<State> {
     None
 }
 
-/// Alone, it is its own successor.
+/// Without other arenas, the main arena links to itself.
 fn search(space: &Space, start: u64, end: u64) -> Option<State> {
     let mut content = vec![0; usize::try_from(end - start).ok()?];
     if !space.read(start, &mut content) {
@@ -198,8 +197,7 @@ fn search(space: &Space, start: u64, end: u64) -> Option<State> {
     None
 }
 
-/// The sum of blocks with mappings of their own, as the allocator keeps it (`malloc_par`): two words before the address at
-/// which the main heap began.
+/// The total of mmapped blocks in `malloc_par`: two words before the address at which the main heap began.
 pub fn told_mapped_bytes(space: &Space, first: u64) -> Option<u64> {
     let mut searched = 0;
     for range in space.memory().data_areas() {

@@ -1,35 +1,35 @@
-//! What threads keep for themselves: chunks that are free, and look as if they were in use.
+//! Thread caches and fast bins: their chunks are free, but still marked as used.
 //!
-//! A thread's cache is a chunk of the heap itself, known by its size and by what is in it: counts, and for each count
-//! that is not zero the address of a chunk of the size that belongs there, which leads to the next.
+//! A thread's cache (tcache) is itself a chunk of the heap. It is recognised by its size and content: counts, and for each
+//! count that is not zero the address of a chunk of the right size, which links to the next one.
 
 use super::arena::HEAP_MOST;
 use super::chunks::{HEAD, LEAST};
 use crate::space::Space;
 
-/// Chunks that are believed to be in one chain.
+/// The longest list that is trusted.
 const CHAIN_MOST: usize = 1 << 18;
 const COUNT_BYTES: u64 = 2;
-/// Bins for one size each, by 16 bytes from 32 on; behind them, since glibc 2.42, bins for ranges of sizes.
+/// The first bins have one size each, in steps of 16 bytes from 32 on. Since glibc 2.42, bins for size ranges follow.
 const EXACT_BINS: u64 = 64;
-/// The largest chunk of a fast bin, as mallopt allows it.
+/// The largest chunk of a fast bin that mallopt allows.
 const FAST_MOST: u64 = 0xb0;
 
-/// A chunk that a cache or a fast bin keeps.
+/// A chunk in a cache or a fast bin.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept {
     pub chunk: u64,
     pub bytes: u64,
 }
 
-/// With counts of what is there, as until glibc 2.41, or of what has room.
+/// What the counts are: chunks that are there (until glibc 2.41), or chunks for which there is room.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counts {
     Kept,
     Room,
 }
 
-/// What a thread's cache keeps, if there is one in the chunk whose user gets `address`.
+/// The chunks in a thread's cache, if the chunk at user address `address` is one.
 pub fn read(space: &Space, address: u64, chunk_bytes: u64) -> Option<Vec<Kept>> {
     let (bins, counts) = match chunk_bytes {
         0x290 => (EXACT_BINS, Counts::Kept),
@@ -53,7 +53,7 @@ pub fn read(space: &Space, address: u64, chunk_bytes: u64) -> Option<Vec<Kept>> 
         let expected = (bin < EXACT_BINS).then_some(LEAST + bin * 16);
         let chain = chain(space, *head, HEAD, expected);
         if chain.is_empty() {
-            return None; // the first is not even a chunk
+            return None; // the first entry is not a chunk
         }
         found.extend(chain);
     }
@@ -77,8 +77,8 @@ fn agree(numbers: &[u64], heads: &[u64], counts: Counts) -> bool {
         }
 }
 
-/// Chunks, each of which leads to the next. Since glibc 2.32 what leads there is mixed with its own address. `ahead` is how
-/// far what is led to lies behind a chunk's start.
+/// Follows a list of chunks. Since glibc 2.32, a link is combined with its own address by xor. Links point `ahead` bytes behind
+/// a chunk's start.
 fn chain(space: &Space, first: u64, ahead: u64, expected: Option<u64>) -> Vec<Kept> {
     let mut found = Vec::new();
     let mut next = chunk_at(space, first, ahead, expected);
@@ -97,7 +97,7 @@ fn chain(space: &Space, first: u64, ahead: u64, expected: Option<u64>) -> Vec<Ke
     found
 }
 
-/// A chunk, and what leads to the next.
+/// A chunk and its link to the next one.
 fn chunk_at(space: &Space, at: u64, ahead: u64, expected: Option<u64>) -> Option<(Kept, u64)> {
     let chunk = at.checked_sub(ahead)?;
     let mut content = [0; 16];

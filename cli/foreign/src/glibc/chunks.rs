@@ -1,31 +1,31 @@
-//! Chunks one behind the other: each says how long it is, and the next one whether it is in use.
+//! Walks adjacent chunks: each has its size, and the next one tells whether it is in use.
 
 use crate::window::Window;
 
-/// In front of what the program gets; the size is in its second half.
+/// The header before the user's bytes; the size is in its second half.
 pub const HEAD: u64 = 16;
-/// No chunk is smaller.
+/// The size of the smallest chunk.
 pub const LEAST: u64 = 32;
-/// What a free chunk keeps of itself at its start: its head, and its links to others.
+/// How many bytes at its start a free chunk uses: the header, and links to other chunks.
 pub const LINKS: u64 = 48;
 const ALIGNMENT: u64 = 16;
 
-/// In the low bits of a size: the one before is in use; it has a mapping of its own; it is of no main arena.
+/// The low bits of a size: the previous chunk is in use; the chunk is mmapped; it belongs to a non-main arena.
 const BEFORE_IN_USE: u64 = 1;
 const OWN_MAPPING: u64 = 2;
 const FLAGS: u64 = 7;
 
-/// So many chunks that agree are no accident.
+/// This many chunks that agree are not there by chance.
 const CHAIN: usize = 16;
-/// Nor are so many before a mark at which memory ends.
+/// Before a fencepost, this many are enough.
 const FENCED: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// In use, as far as its neighbour knows: what a cache or a fast bin keeps is in use as well.
+    /// Marked as used; chunks in a cache or a fast bin are also marked as used.
     Used,
     Free,
-    /// The last one, from which all others are cut.
+    /// The top chunk, at the heap's end, from which others are split.
     Top,
 }
 
@@ -39,13 +39,13 @@ pub struct Chunk {
 /// Why a walk ended, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// With the last chunk, at the end of the memory.
+    /// The top chunk ends at the end of the memory.
     Whole,
-    /// At a chunk that is not before the place up to which was to be walked.
+    /// The walk has reached its limit, at this chunk.
     There(u64),
-    /// At the mark behind which memory does not go on.
+    /// This chunk is a fencepost: the heap does not go on behind it.
     Fence(u64),
-    /// What is there does not agree with its neighbours.
+    /// The chunk here contradicts its neighbours.
     Broken(u64),
 }
 
@@ -81,7 +81,7 @@ fn step(window: &mut Window, at: u64, size: u64, end: u64) -> Step {
     }
 }
 
-/// Every chunk from `from`, where one begins, that begins before `until`. `end` is that of the memory.
+/// Visits every chunk from `from` on that begins before `until`; a chunk must begin at `from`. `end` is the end of the memory.
 pub fn walk(
     window: &mut Window,
     from: u64,
@@ -122,19 +122,20 @@ pub fn walk(
     End::There(at)
 }
 
-/// Does a heap begin here? That one chunk and the end of its memory agree is enough where one is expected.
+/// Does a heap begin here? As one is expected here, one chunk that agrees with a fencepost or with the end of the memory is
+/// enough.
 pub fn begins_heap(window: &mut Window, from: u64, end: u64) -> bool {
     agree(window, from, end, 1)
 }
 
-/// Do chunks begin here, of which so many agree with each other, or at least so many before the end of the memory?
+/// Do many chunks in a row agree from here on, or at least `fenced` of them before a fencepost?
 fn agree(window: &mut Window, from: u64, end: u64, fenced: usize) -> bool {
     let mut at = from;
     let Some(mut size) = window.word(at + 8) else {
         return false;
     };
     if size & BEFORE_IN_USE == 0 {
-        return false; // the one before would have to be known
+        return false; // whether the previous chunk is free cannot be checked
     }
     for steps in 0..CHAIN {
         match step(window, at, size, end) {
@@ -150,7 +151,7 @@ fn agree(window: &mut Window, from: u64, end: u64, fenced: usize) -> bool {
     true
 }
 
-/// Where the first such chain begins, before `until`.
+/// The start of the first chain of chunks that agree, before `until`.
 pub fn find_chain(
     window: &mut Window,
     from: u64,
@@ -161,7 +162,7 @@ pub fn find_chain(
     let mut at = from.next_multiple_of(ALIGNMENT);
     while at < until && at.checked_add(LEAST).is_some_and(|next| next <= end) {
         if window.word(at + 8).is_none() {
-            at = (at + 8 + 1).next_multiple_of(page_bytes); // behind a page that is not there
+            at = (at + 8 + 1).next_multiple_of(page_bytes); // skips an absent page
             continue;
         }
         if agree(window, at, end, FENCED) {

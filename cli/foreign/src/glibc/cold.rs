@@ -1,7 +1,7 @@
-//! What lies on which page of a heap of glibc's, for two looks at what of it is cold.
+//! What lies on each page of a glibc heap, to find by two looks what is cold.
 //!
-//! Of a block counts what the program may use of it, not its head, which changes when a neighbour is freed. A block is the same
-//! at both looks when one of its size is in use at its place: glibc does not number them.
+//! Only the usable part of a block counts: its header changes when a neighbour is freed. A block is the same at both looks if a
+//! block of its size is in use at its address, as glibc does not number blocks.
 
 use super::Heap;
 use super::chunks::{self, End, HEAD, Kind};
@@ -14,14 +14,14 @@ use hakmem_heap::resident::Pages;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Of a chunk, what the program cannot use: the last word of it stands in the next one.
+/// The unusable bytes of a chunk; its last usable word lies in the next chunk.
 const OWN: u64 = 8;
 
-/// The heap of a process, and what was looked at of it.
+/// A process's heap, and the pages that were looked at.
 pub struct Looked<'a> {
     space: Space<'a>,
     heap: Heap,
-    /// By page; `None` where chunks did not agree.
+    /// By page; `None` if its chunks contradict each other.
     parts: HashMap<u64, Option<Vec<Part>>>,
 }
 
@@ -34,7 +34,7 @@ impl Looked<'_> {
         }
     }
 
-    /// From the last chunk that begins in a page before this one; or if that has changed, from the first chain in the page.
+    /// Begins at the last chunk that starts on an earlier page. If that has changed, begins at the first chain on this page.
     fn read(&self, region: &Region, window: &mut Window, page: u64) -> Option<Vec<Part>> {
         let index = region.layout.page_of(page);
         let first =
@@ -49,7 +49,7 @@ impl Looked<'_> {
         })
     }
 
-    /// `None` where chunks do not agree.
+    /// `None` if chunks contradict each other.
     fn read_from(
         &self,
         region: &Region,

@@ -1,5 +1,5 @@
-//! Blocks that are so large that each has a mapping of its own. It begins with the head of the block; neighbours may look
-//! like one mapping.
+//! Large blocks with mappings of their own (mmapped chunks). The mapping begins with the block's header; adjacent mappings may
+//! look like a single one.
 
 use super::arena::HEAP_MOST;
 use super::chunks::HEAD;
@@ -11,7 +11,7 @@ use std::ops::Range;
 
 const OWN_MAPPING: u64 = 2;
 const FLAGS: u64 = 7;
-/// Pages that are looked at in vain, over all mappings.
+/// How many pages without a block to look at, in all mappings together.
 const PAGES_MOST: usize = 1 << 19;
 const BATCH: usize = 512;
 
@@ -20,7 +20,7 @@ pub struct Block {
     pub start: u64,
     pub bytes: u64,
     pub resident_bytes: u64,
-    /// Nothing but its head says that it is one: neither a mapping nor another block begins or ends with it.
+    /// Only its header shows that it is a block: no mapping and no other block begins or ends with it.
     pub is_alone: bool,
 }
 
@@ -28,11 +28,11 @@ pub struct Block {
 pub struct Mapped {
     pub sizes: Sizes,
     pub resident_bytes: u64,
-    /// By address.
+    /// Sorted by address.
     pub blocks: Vec<Block>,
 }
 
-/// The whole mapping of a block whose head is this. Since glibc 2.43 the size is without the head, and a flag stands before.
+/// The mapping's size, from a block's header. Since glibc 2.43, the size does not include the header, and a flag precedes it.
 fn mapping_bytes(before: u64, size: u64, page_bytes: u64) -> Option<u64> {
     let bytes = size & !FLAGS;
     let head = if bytes % page_bytes == 0 { 0 } else { HEAD };
@@ -41,7 +41,7 @@ fn mapping_bytes(before: u64, size: u64, page_bytes: u64) -> Option<u64> {
     is_one.then_some(bytes)
 }
 
-/// All of them, outside of `taken`, which is by address.
+/// Finds all mmapped blocks outside of `taken`, which is sorted.
 pub fn find(space: &Space, taken: &[Range<u64>]) -> Mapped {
     let mut found = Mapped::default();
     let mut left = PAGES_MOST;
@@ -56,7 +56,7 @@ pub fn find(space: &Space, taken: &[Range<u64>]) -> Mapped {
 }
 
 impl Mapped {
-    /// The allocator's own sum says how much too much was found: of those that are alone, the largest that fit go.
+    /// Drops wrong blocks until the total fits the allocator's own: the largest ones with `is_alone` that exceed it.
     pub fn settle(&mut self, told_bytes: u64) {
         let mut alone: Vec<Block> = self
             .blocks
@@ -75,7 +75,7 @@ impl Mapped {
     }
 }
 
-/// What of a range is not taken.
+/// The parts of a range outside of `taken`.
 fn gaps(range: &Range<u64>, taken: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut found = Vec::new();
     let mut at = range.start;
@@ -95,7 +95,7 @@ fn gaps(range: &Range<u64>, taken: &[Range<u64>]) -> Vec<Range<u64>> {
 fn find_in(space: &Space, range: &Range<u64>, found: &mut Mapped, left: &mut usize) {
     let mut pages = space.places(range, space.page_bytes);
     let mut batch: Vec<u64> = Vec::new();
-    let mut is_expected = true; // where a mapping, or the one before, ends
+    let mut is_expected = true; // at the end of a mapping or of a block, another one may begin
     while *left > 0 {
         let count = if is_expected { 1 } else { BATCH }.min(*left);
         let more = count.saturating_sub(batch.len());
@@ -133,14 +133,14 @@ fn find_in(space: &Space, range: &Range<u64>, found: &mut Mapped, left: &mut usi
     }
 }
 
-/// A block that begins there, and ends in the same mapping.
+/// The size of the block that begins there, if it ends within the same mapping.
 fn block_at(space: &Space, start: u64, end: u64) -> Option<u64> {
     let before = space.word(start)?;
     let bytes = mapping_bytes(before, space.word(start + 8)?, space.page_bytes)?;
     (bytes <= end - start).then_some(bytes)
 }
 
-/// The first of these pages with which a block begins that ends in the same mapping.
+/// The first block that begins at one of these pages and ends within the same mapping.
 fn first_block(space: &Space, batch: &[u64], end: u64) -> Option<Range<u64>> {
     let mut heads = vec![[0; 16]; batch.len()];
     let mut wanted: Vec<Wanted> = batch

@@ -1,4 +1,4 @@
-//! glibc's malloc, 2.31 and newer: its arenas, what of them is in use, and the large blocks with mappings of their own.
+//! glibc's malloc, 2.31 and newer: its arenas, what is in use of them, and large blocks with mappings of their own.
 
 pub mod arena;
 mod caches;
@@ -20,40 +20,40 @@ pub use region::Resident;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Reads of a heap that changes meanwhile, of which the best counts.
+/// How often to read a heap that changes; the clearest result counts.
 const TRIES: usize = 3;
-/// So much of a heap may be unclear because it changed.
+/// The share of a heap that may be unclear because it changed.
 const UNCLEAR_SHARE: f64 = 0.001;
 
-/// An arena's heads: what is known of it beside its chunks.
+/// What is known of an arena apart from its chunks.
 #[derive(Clone, Debug, Default)]
 pub struct Arena {
     pub is_main: bool,
-    /// Its description, if it was found.
+    /// Its `malloc_state`, if that was found.
     pub state: Option<State>,
     pub pieces: usize,
     /// In fast bins.
     pub fast_bytes: u64,
     pub fast_blocks: u64,
-    /// In caches of threads.
+    /// In thread caches.
     pub cached_bytes: u64,
     pub cached_blocks: u64,
 }
 
 pub struct Heap {
-    /// The main one first, if there is one.
+    /// The main arena comes first, if there is one.
     pub arenas: Vec<Arena>,
     regions: Vec<Region>,
     pub mapped: Mapped,
-    /// Caches of threads that were found.
+    /// How many thread caches were found.
     pub caches: usize,
-    /// Chunks that caches and fast bins keep, by address.
+    /// Chunks in caches and fast bins, sorted.
     kept: Vec<u64>,
     pub page_bytes: u64,
 }
 
 impl Heap {
-    /// `None` when glibc's malloc has nothing there. `taken` is known to be another allocator's, by address.
+    /// `None` if there is no glibc heap. `taken`, which is sorted, belongs to other allocators.
     pub fn read(space: &Space, taken: &[Range<u64>]) -> Option<Heap> {
         let mut best: Option<Heap> = None;
         for _ in 0..TRIES {
@@ -67,7 +67,7 @@ impl Heap {
                 best = Some(heap);
             }
             if is_clear || !space.knows_pages() {
-                break; // what a core dump has does not change
+                break; // a core dump does not change
             }
         }
         best
@@ -126,12 +126,12 @@ impl Heap {
         Some(heap)
     }
 
-    /// What grows by moving the break.
+    /// Reads the main heap, which grows by moving the break.
     fn read_main(&mut self, space: &Space, state: Option<State>) {
         let top = state.as_ref().map_or(0, |state| state.top);
         let mut areas = space.stretches.iter();
         let area = areas.find(|area| area.name == b"[heap]" || area.range.contains(&top));
-        // A core dump has no name for it, and one that was cut perhaps no description of the arena.
+        // A core dump does not name the main heap, and a truncated one may lack the main arena.
         let is_nameless = !space.knows_pages() && state.is_none();
         let area = area.or_else(|| {
             let mut areas = space.stretches.iter().filter(|_| is_nameless);

@@ -1,28 +1,28 @@
-//! What is noted of each page of a region that is there.
+//! What is recorded about each present page of a region.
 
 use super::chunks::{Chunk, Kind, LINKS};
 use crate::present::Present;
 use crate::space::Space;
 use std::ops::Range;
 
-/// What chunks are multiples of.
+/// The alignment of chunks.
 const UNIT: u64 = 16;
 /// No chunk begins in the page.
 const NONE: u16 = u16::MAX;
-/// In `other`: the page has the links of a free chunk, and would stay therefore.
+/// In `other`: the page contains the links of a free chunk, so a trim would leave it resident.
 const HAS_LINKS: u16 = 1 << 15;
-/// A part of so many pages is looked at one by one, absent ones too.
+/// For a part with at most this many pages, each page is looked at, absent ones too.
 const FEW: usize = 8;
 
-/// What of a page is what, in units. There are as many as resident pages: it has to be small.
+/// How many units of a page are of which kind. There is one per present page, so it is small.
 #[derive(Clone, Copy, Debug)]
 pub struct Note {
-    /// Where in it the first chunk begins.
+    /// Where on the page the first chunk begins.
     first: u16,
     live: u16,
-    /// In caches of threads.
+    /// In thread caches.
     cached: u16,
-    /// The allocator's own, the last chunk, or unclear.
+    /// The allocator's own, the top chunk, or unclear.
     other: u16,
 }
 
@@ -42,7 +42,7 @@ fn units(bytes: u32) -> u16 {
 }
 
 impl Note {
-    /// Where in the page the first chunk begins.
+    /// Where on the page the first chunk begins.
     pub fn first(&self) -> Option<u64> {
         (self.first != NONE).then(|| u64::from(self.first) * UNIT)
     }
@@ -63,7 +63,7 @@ impl Note {
         self.other & HAS_LINKS != 0
     }
 
-    /// All that is not free.
+    /// Everything that is not free.
     pub fn known(&self) -> u64 {
         self.live() + self.cached() + self.other()
     }
@@ -82,9 +82,9 @@ impl Note {
         self.other = sum.min(HAS_LINKS - 1) | self.other & HAS_LINKS;
     }
 
-    /// What was taken for live is something else.
+    /// Corrects bytes that were counted as live.
     pub fn take_back(&mut self, bytes: u32, is_cached: bool) {
-        let taken = units(bytes).min(self.live); // less, where a chain leads to nonsense
+        let taken = units(bytes).min(self.live); // fewer, if a list leads to invalid chunks
         self.live -= taken;
         if is_cached {
             self.cached = self.cached.saturating_add(taken);
@@ -92,11 +92,11 @@ impl Note {
     }
 }
 
-/// Where a region's pages are, and which of them are there.
+/// The pages of a region, and which of them are present.
 pub struct Layout {
     start: u64,
     page_bytes: u64,
-    /// The same as a power of two: there is a division for each chunk.
+    /// The page size as a power of two, for a fast division per chunk.
     shift: u32,
     pub present: Present,
 }
@@ -119,7 +119,7 @@ impl Layout {
         self.start + page as u64 * self.page_bytes
     }
 
-    /// Each page of a part that is there: its number, its place among all that are, and how many bytes of the part lie on it.
+    /// Visits each present page of a part: its number, its index among present pages, and how many bytes of the part lie on it.
     #[inline]
     pub fn each(&self, part: &Range<u64>, mut visit: impl FnMut(usize, usize, u32)) {
         if part.start >= part.end {
@@ -141,7 +141,7 @@ impl Layout {
         }
     }
 
-    /// Note a chunk; `notes` begin with that of the page whose place is `first`. The last chunk is not in use.
+    /// Records a chunk; `notes` begin at the page with index `first`. The top chunk does not count as used.
     pub fn note(&self, notes: &mut [Note], first: usize, chunk: &Chunk) {
         let page = self.page_of(chunk.address);
         let at = chunk.address - self.address_of(page);
@@ -160,7 +160,7 @@ impl Layout {
         if let Some(note) = place.and_then(|place| note_at(notes, first, place)) {
             note.begins_at(at);
             if is_inside {
-                add(note, u32::try_from(bytes).unwrap_or(u32::MAX)); // as most chunks are
+                add(note, u32::try_from(bytes).unwrap_or(u32::MAX)); // the case of most chunks
             }
         }
         if !is_inside {

@@ -1,5 +1,5 @@
-//! Parts of regions, which several threads read: each part from the first chain of chunks in it to that of the next one. Where
-//! two of them meet they have to agree; else the later one is read again, from where the earlier one has come to.
+//! Splits regions into parts, which several threads read: each from its first chain of chunks to the first chain of the next
+//! part. Where two parts meet, they must agree; if not, the later part is read again from where the earlier one has ended.
 
 use super::chunks::{self, Chunk, End, Kind};
 use super::notes::{Layout, Note};
@@ -13,25 +13,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 const PART_BYTES: u64 = 64 << 20;
-/// The first chain of a part is sought so far; without one, the part before goes on.
+/// How far to search for the first chain of a part. If there is none, the previous part continues.
 const CUT_MOST: u64 = 1 << 20;
 const READERS_MOST: usize = 4;
-/// Chunks of the sizes that a thread's cache has in some release.
+/// The sizes of the chunk that contains a thread's cache, in the various releases.
 const CACHE_BYTES: [u64; 2] = [0x290, 0x300];
 const CACHES_MOST: usize = 1 << 18;
 
-/// What one walk has found.
+/// The result of one walk.
 #[derive(Default)]
 pub struct Found {
     pub live: Sizes,
     pub free: Sizes,
     pub top: Option<Range<u64>>,
-    /// Behind a mark at which memory ends.
+    /// What lies behind a fencepost.
     pub fenced: Vec<Range<u64>>,
     pub unclear: Vec<Range<u64>>,
-    /// User addresses of what may be a thread's cache.
+    /// User addresses of chunks that may be a thread's cache.
     pub caches: Vec<u64>,
-    /// Chunks that begin in the part and end behind its pages, where they are not noted yet.
+    /// Chunks that begin in the part and end behind its pages; they are recorded later.
     pub beyond: Vec<Chunk>,
 }
 
@@ -39,10 +39,10 @@ struct Part<'a> {
     range: Range<u64>,
     layout: Arc<Layout>,
     page_bytes: u64,
-    /// Behind its last page.
+    /// The end of its last page.
     limit: u64,
     notes: &'a mut [Note],
-    /// So many pages before its first one are there.
+    /// How many present pages precede its first one.
     before: usize,
     from: u64,
     until: u64,
@@ -101,7 +101,7 @@ impl Part<'_> {
         }
     }
 
-    /// From elsewhere than it was.
+    /// Reads the part again, from another start.
     fn read_again(&mut self, space: &Space, from: u64) {
         self.notes.fill(Note::default());
         self.found = Found::default();
@@ -110,7 +110,7 @@ impl Part<'_> {
     }
 }
 
-/// All chunks of regions whose first ones are known.
+/// Reads all chunks of regions whose first chunk is known.
 pub fn read(space: &Space, regions: &mut [Region]) {
     let mut sheets: Vec<Vec<Note>> = Vec::new();
     for region in regions.iter_mut() {
@@ -140,7 +140,7 @@ pub fn read(space: &Space, regions: &mut [Region]) {
     }
 }
 
-/// Where parts begin, but for the first one: each in a part of the pages of its own.
+/// Where the second part and later ones begin; each begins within its own pages.
 fn cuts(space: &Space, region: &Region) -> Vec<u64> {
     let mut found = Vec::new();
     let mut window = region.window(space);
@@ -190,14 +190,14 @@ fn parts<'a>(region: &Region, cuts: &[u64], mut notes: &'a mut [Note]) -> Vec<Pa
     found
 }
 
-/// By as many threads as there is work and are processors.
+/// Uses as many threads as there are processors and parts, up to a limit.
 fn read_all(space: &Space, mut parts: Vec<&mut Part>) {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let readers = processors.min(READERS_MOST).min(parts.len());
     let queue = Mutex::new(parts.iter_mut());
     thread::scope(|scope| {
         for _ in 1..readers {
-            // Where none can be had, those that there are do it.
+            // If a thread cannot be started, the others do its work.
             let _ = thread::Builder::new().spawn_scoped(scope, || read_some(space, &queue));
         }
         read_some(space, &queue);
@@ -249,7 +249,7 @@ mod tests {
         }
     }
 
-    /// Blocks of one size, of which each third is free, and the last chunk.
+    /// Blocks of one size, of which every third is free, and the top chunk.
     fn made() -> (Made, u64) {
         let mut memory = Made(vec![0; usize::try_from(BYTES).unwrap()]);
         let mut live = 0;
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn what_only_looks_like_the_start_of_a_part_is_none() {
         let (mut memory, live) = made();
-        // One block where there were eight, with words in it that look like chunks, over the place where parts meet.
+        // One block replaces eight where parts meet; its words look like chunks.
         let (start, end) = (PART_BYTES - 4 * CHUNK, PART_BYTES + 4 * CHUNK);
         let eaten = (start..end).step_by(1024).map(|at| at / CHUNK % 3 != 2);
         let eaten = eaten.filter(|is_live| *is_live).count() as u64;

@@ -1,4 +1,4 @@
-//! Who keeps memory from going back: live chunks on pages that are free for the most part.
+//! What keeps free memory from being given back: live chunks on pages that are mostly free.
 
 use super::Heap;
 use super::chunks::{self, Kind};
@@ -9,17 +9,17 @@ use crate::space::Space;
 use crate::window::Window;
 use serde::{Deserialize, Serialize};
 
-/// At most so much of a page is in use: then its free part is pinned.
+/// A page is sparse if at most this share is in use: then its free part is pinned.
 const SPARSE_PER_CENT: u64 = 25;
-/// Pages whose chunks are looked at again.
+/// How many sparse pages to read again.
 const PAGES_MOST: usize = 20_000;
 
-/// Sparse pages, and what lies on them.
+/// Sparse pages, and the chunks on them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Pins {
     pub pages: u64,
     pub free_bytes: u64,
-    /// The chunks in use there, by size; of so many pages.
+    /// How many pages were read again, and the chunks in use on them, by size.
     pub looked_at: u64,
     pub blocks: Vec<OfSize>,
 }
@@ -40,7 +40,7 @@ impl Heap {
                 }
             }
         }
-        // Of many, those that lie evenly among them.
+        // If there are too many, a regular sample of them is read.
         let step = sparse.len().div_ceil(PAGES_MOST).max(1);
         let mut sizes = Sizes::default();
         for (region, page) in sparse.into_iter().step_by(step) {
@@ -52,7 +52,7 @@ impl Heap {
     }
 }
 
-/// Those that begin in the page.
+/// Adds the chunks in use that begin on the page.
 fn add_chunks(sizes: &mut Sizes, space: &Space, region: &Region, page: usize) {
     let Some(first) = region.note(page).and_then(Note::first) else {
         return;

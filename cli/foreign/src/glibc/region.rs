@@ -1,4 +1,4 @@
-//! A stretch of memory full of chunks, with what of each of its pages is in use.
+//! A range of memory full of chunks, and what is in use on each of its pages.
 
 use super::chunks::{self, HEAD, LEAST};
 use super::notes::{Layout, Note};
@@ -11,28 +11,28 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The first chunk is sought so far: a static program keeps its thread's data before it.
+/// How far to search for the first chunk: a static program keeps its thread's data before it.
 const FIRST_MOST: u64 = 1 << 20;
 
 pub struct Region {
-    /// Begins and ends with a page.
+    /// Begins and ends at page boundaries.
     pub range: Range<u64>,
     pub arena: usize,
-    /// Where the first chunk begins; at its end if none was found.
+    /// Where the first chunk begins; the end of `range` if none was found.
     pub first: u64,
     pub page_bytes: u64,
     pub layout: Arc<Layout>,
-    /// Of each page that is there.
+    /// One for each present page.
     pub notes: Vec<Note>,
     pub live: Sizes,
     pub free: Sizes,
     pub top: Option<Range<u64>>,
-    /// The allocator's own.
+    /// The allocator's own structures.
     own: Vec<Range<u64>>,
     unclear: Vec<Range<u64>>,
-    /// Whole pages between its parts: others have moved the break meanwhile. By address.
+    /// Whole pages between its parts, which others got by moving the break. Sorted by address.
     foreign: Vec<Range<u64>>,
-    /// User addresses of what may be a thread's cache.
+    /// User addresses of chunks that may be a thread's cache.
     pub caches: Vec<u64>,
 }
 
@@ -60,12 +60,12 @@ impl Region {
         Window::with_layout(space, self.range.clone(), self.layout.clone())
     }
 
-    /// What is noted of a page; `None` where there is none.
+    /// The note of a page; `None` if the page is absent.
     pub fn note(&self, page: usize) -> Option<&Note> {
         self.notes.get(self.layout.present.place(page)?)
     }
 
-    /// Every page that is there and not another's, with its note.
+    /// Every present page that is not foreign, with its note.
     fn there(&self) -> impl Iterator<Item = (usize, &Note)> {
         let all = self.layout.present.there(0..usize::MAX).zip(&self.notes);
         all.filter(|(page, _)| !self.is_foreign(self.layout.address_of(*page)))
@@ -77,7 +77,7 @@ impl Region {
         before.is_some_and(|part| part.contains(&address))
     }
 
-    /// Its addresses, without what others have between them.
+    /// Its addresses, without foreign pages.
     pub fn parts(&self) -> Vec<Range<u64>> {
         let starts = self.foreign.iter().map(|part| part.end);
         let ends = self.foreign.iter().map(|part| part.start);
@@ -91,7 +91,7 @@ impl Region {
         sum(&self.parts())
     }
 
-    /// Those that are resident.
+    /// The resident pages.
     pub fn resident_pages(&self) -> impl Iterator<Item = (usize, &Note)> {
         let is_resident = |page| self.layout.present.state(page) == Page::Resident;
         self.there().filter(move |(page, _)| is_resident(*page))
@@ -103,7 +103,7 @@ impl Region {
             .each(part, |_, place, bytes| notes[place].add_other(bytes));
     }
 
-    /// A chunk that was taken for live is something else.
+    /// Corrects a chunk that was counted as live.
     pub fn take_back(&mut self, address: u64, bytes: u64, is_cached: bool) {
         let notes = &mut self.notes;
         self.layout
@@ -113,7 +113,7 @@ impl Region {
         self.live.take(bytes);
     }
 
-    /// What a walk has found of a part of it.
+    /// Adds the result of a walk over one part.
     pub fn take(&mut self, found: Found) {
         self.live.merge(&found.live);
         self.free.merge(&found.free);
@@ -132,13 +132,13 @@ impl Region {
         }
     }
 
-    /// Before the first chunk, it is the allocator's.
+    /// Sets the first chunk; what precedes it is the allocator's own.
     pub fn begin(&mut self, first: u64) {
         self.first = first;
         self.own(self.range.start..first);
     }
 
-    /// Where the first chunk begins: not before `before`.
+    /// Finds the first chunk, at or behind `before`.
     pub fn find_first(&self, space: &Space, before: u64) -> Option<u64> {
         let mut window = self.window(space);
         let expected = before.next_multiple_of(HEAD);
@@ -149,7 +149,7 @@ impl Region {
         chunks::find_chain(&mut window, before, end, self.range.end, self.page_bytes)
     }
 
-    /// Is it a heap, as far as can be told without anything that leads there?
+    /// Does it look like a heap? Used if nothing points to it.
     pub fn begins_with_chunks(space: &Space, range: &Range<u64>) -> bool {
         let mut window = Window::new(space, range.clone());
         let until = range.start + HEAD;
@@ -165,7 +165,7 @@ impl Region {
         self.own.push(part);
     }
 
-    /// Behind the mark at which its memory ends, up to where it goes on.
+    /// Adds what lies between a fencepost and the heap's next part.
     fn fenced(&mut self, part: Range<u64>) {
         let start = (part.start + 2 * HEAD).next_multiple_of(self.page_bytes);
         let end = part.end - part.end % self.page_bytes;
@@ -191,7 +191,7 @@ impl Region {
         sum(&self.unclear)
     }
 
-    /// Each resident page of a part of it, with how many bytes of the part lie there.
+    /// Visits each resident page of a part, with how many bytes of the part lie on it.
     pub fn each_resident(&self, part: &Range<u64>, mut visit: impl FnMut(usize, u32)) {
         self.layout.each(part, |page, _, bytes| {
             if self.layout.present.state(page) == Page::Resident {
@@ -206,8 +206,8 @@ impl Region {
         resident
     }
 
-    /// From which page on nothing is in use before the last chunk: free chunks there become a part of it as soon as fast bins
-    /// are emptied, and what a trim empties first are these.
+    /// The first page of the end of the region where only free chunks precede the top chunk. They merge with it as soon as fast
+    /// bins are emptied, and a trim gives these pages back first.
     fn tail(&self) -> usize {
         let Some(top) = &self.top else {
             return usize::MAX;
@@ -217,7 +217,7 @@ impl Region {
         if self.note(tail).is_some_and(is_in_use) {
             return tail;
         }
-        // What is not there does not count, whatever it is a part of.
+        // An absent page does not count, whatever lies on it.
         for page in self.layout.present.there(0..tail).rev() {
             let note = self.note(page);
             if note.is_some_and(|note| is_in_use(note) || note.other() > 0) {
@@ -228,7 +228,7 @@ impl Region {
         tail
     }
 
-    /// What its resident pages hold. The sum is all of them.
+    /// What its resident pages contain. The sum is the size of all of them.
     pub fn resident(&self, is_main: bool) -> Resident {
         let mut found = Resident::default();
         let tail = if is_main { usize::MAX } else { self.tail() };
@@ -238,12 +238,12 @@ impl Region {
             let free = self.page_bytes.saturating_sub(known);
             let is_before_free = match before {
                 Some((number, known)) if number + 1 == page => known == 0,
-                // It is not there, and all of it is one chunk: a free one, unless another chunk begins right here, as two free
-                // ones do not lie side by side.
+                // The page before is absent, so it lies within one chunk. That chunk is free, unless another one begins exactly
+                // here: two free chunks are never adjacent.
                 _ => page > 0 && note.first() != Some(0),
             };
             before = Some((page, known));
-            // Behind a free page the links are of a chunk that becomes one with that before it when fast bins are emptied.
+            // The links behind a free page belong to a chunk that merges with the one before it when fast bins are emptied.
             let goes = known == 0 && (!note.has_links() || is_before_free);
             if self.layout.present.state(page) == Page::Swapped {
                 found.swapped += self.page_bytes;
@@ -276,24 +276,24 @@ fn sum(parts: &[Range<u64>]) -> u64 {
     parts.iter().map(|part| part.end - part.start).sum()
 }
 
-/// Resident bytes, by what they are.
+/// Resident bytes by kind.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Resident {
     pub live: u64,
-    /// In caches of threads.
+    /// In thread caches.
     pub cached: u64,
-    /// Free, in whole pages: malloc_trim gives them back.
+    /// In whole free pages: malloc_trim gives them back.
     pub free_pages: u64,
-    /// Free, on pages with something else.
+    /// Free, on pages that are also used.
     pub free_beside: u64,
-    /// In last chunks, from which all others are cut.
+    /// In top chunks, from which others are split.
     pub top: u64,
-    /// Of these: what malloc_trim gives back, of the main arena's only.
+    /// The part of `top` that malloc_trim gives back; only of the main arena.
     pub top_to_trim: u64,
-    /// The allocator's own descriptions.
+    /// In the allocator's own structures.
     pub own: u64,
     pub unclear: u64,
-    /// Not resident: swapped out.
+    /// Swapped out, so not resident.
     pub swapped: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Where jemalloc keeps its own descriptions: blocks of whole huge pages.
+//! Finds the blocks that contain jemalloc's own metadata; each consists of whole huge pages.
 
 use crate::space::{Space, word_at};
 use hakmem_heap::memory::Wanted;
@@ -6,12 +6,12 @@ use std::ops::Range;
 
 const HUGE_BYTES: u64 = 2 << 20;
 const HEAD_BYTES: usize = 40;
-/// All that a description can name as its arena: it is of none.
+/// The arena field of a descriptor that belongs to no arena: all bits are set.
 const OF_NO_ARENA: u64 = 0xfff;
 const AT_A_TIME: usize = 512;
 const BLOCKS_MOST: usize = 1 << 16;
 
-/// By address.
+/// Sorted by address.
 pub fn find(space: &Space) -> Vec<Range<u64>> {
     let mut found: Vec<Range<u64>> = Vec::new();
     for stretch in &space.stretches {
@@ -46,7 +46,7 @@ fn blocks_at(space: &Space, places: &[u64], end: u64) -> Vec<Range<u64>> {
     blocks.collect()
 }
 
-/// Its size, the next one, and a description of what of it is not used yet, which ends where the block does.
+/// A block begins with its size, the next block, and a descriptor of its unused part, which ends where the block does.
 fn block(place: u64, head: &[u8], end: u64) -> Option<Range<u64>> {
     let word = |index: usize| word_at(head, index * 8);
     let [bytes, next, bits, unused, unused_bytes] = [0, 1, 2, 3, 4].map(word);

@@ -1,6 +1,6 @@
-//! jemalloc's table of pages: for each page the address of the description of the extent that it belongs to, and a size class.
+//! jemalloc's page table (rtree): for each page, the address of its extent's descriptor and a size class.
 //!
-//! In a word together, where addresses have 48 bits; in two words, where it was built for processors with 57.
+//! They share one word if addresses have 48 bits; they are two words if jemalloc was built for addresses with 57.
 
 use super::PAGE_BYTES;
 use crate::space::{Space, word_at};
@@ -9,7 +9,7 @@ use hakmem_heap::memory::Wanted;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// What the lowest level of the table looks like.
+/// The shape of a leaf, the lowest level of the table.
 #[derive(Clone, Copy)]
 struct Shape {
     entries: u64,
@@ -27,16 +27,16 @@ const SHAPES: [Shape; 2] = [
     },
 ];
 
-/// Descriptions begin with a cache line; below are flags.
+/// Descriptors are aligned to a cache line; the bits below are flags.
 const ALIGNMENT: u64 = 64;
 const CLASS_AT: u32 = 48;
-/// In the second word, where there is one: below are flags.
+/// In the second word, if there is one; the bits below are flags.
 const CLASS_AT_OF_TWO: u32 = 5;
-/// All that there can be.
+/// The largest size class.
 const CLASS_MOST: u64 = 240;
-/// The description's first three words: bits, address, and size.
+/// A descriptor's first three words: bits, address and size.
 const DESCRIPTION_BYTES: usize = 24;
-/// Words of a page by which a table is looked for.
+/// How many words of a page are tried to find a leaf.
 const SAMPLES: usize = 8;
 const ADDRESS_MOST: u64 = 1 << 47;
 
@@ -44,11 +44,11 @@ const ADDRESS_MOST: u64 = 1 << 47;
 pub struct Extent {
     pub range: Range<u64>,
     pub bits: u64,
-    /// As the table has it.
+    /// The size class according to the table.
     pub class: u64,
 }
 
-/// Every extent, by address as far as the table goes.
+/// Every extent of the table, by address.
 pub fn read(space: &Space, blocks: &[Range<u64>]) -> Vec<Extent> {
     for shape in SHAPES {
         let table = Table {
@@ -78,7 +78,7 @@ impl Shape {
         self.entries * PAGE_BYTES
     }
 
-    /// How far from the start the entry of an address is.
+    /// The offset of an address's entry in a leaf.
     fn offset(self, address: u64) -> u64 {
         address % self.covers() / PAGE_BYTES * self.entry_bytes
     }
@@ -96,11 +96,11 @@ fn block_of(blocks: &[Range<u64>], address: u64) -> Option<&Range<u64>> {
     block.contains(&address).then_some(block)
 }
 
-/// What a description says of its extent: bits, and where it is.
+/// Parses a descriptor: its bits, and the extent's addresses.
 fn describe(content: &[u8]) -> Option<(u64, Range<u64>)> {
     let [bits, address, size] = [0, 8, 16].map(|at| word_at(content, at));
     let bytes = size & !(PAGE_BYTES - 1);
-    // A large block begins somewhere in its first page.
+    // A large block may begin anywhere in its first page.
     let start = address & !(PAGE_BYTES - 1);
     let is_one = start > 0 && bytes > 0;
     let end = start
@@ -110,7 +110,7 @@ fn describe(content: &[u8]) -> Option<(u64, Range<u64>)> {
 }
 
 impl Table<'_> {
-    /// The address of a description, and a size class.
+    /// Parses an entry: a descriptor's address, and a size class.
     fn entry(&self, first: u64, second: u64) -> Option<(u64, u64)> {
         let (address, class) = match self.shape.entry_bytes {
             8 => (first & ((1 << CLASS_AT) - 1), first >> CLASS_AT),
@@ -126,7 +126,8 @@ impl Table<'_> {
         self.entry(word_at(content, at), word_at(content, at + 8))
     }
 
-    /// Each with the address of what it covers. What an entry leads to says where in the table the entry has to be.
+    /// All leaves, each with the first address that it covers. The extent that an entry points to tells where in the leaf that
+    /// entry must be.
     fn find(&self) -> Vec<(u64, u64)> {
         let mut votes: HashMap<u64, HashMap<u64, u64>> = HashMap::new();
         for block in self.blocks {
@@ -148,7 +149,7 @@ impl Table<'_> {
         votes.into_iter().filter_map(most).collect()
     }
 
-    /// What of a page looks like entries: with a size class, which no address of a program has. Of each description the first.
+    /// Words of a page that look like entries: a program's address never has a size class. For each descriptor, the first one.
     fn samples(&self, window: &mut Window, page: u64) -> Vec<(u64, u64)> {
         let mut found: Vec<(u64, u64)> = Vec::new();
         let step = usize::try_from(self.shape.entry_bytes).unwrap_or(8);
@@ -171,7 +172,8 @@ impl Table<'_> {
         found
     }
 
-    /// The table that the entry at `at` is of, if it has this extent's first page there, and its last page where that has to be.
+    /// The leaf that contains the entry at `at`, if the leaf has entries for the extent's first page and, where it must, for
+    /// its last.
     fn leaf_of(&self, at: u64, description: u64) -> Option<(u64, u64)> {
         let mut content = [0; DESCRIPTION_BYTES];
         if !self.space.read(description, &mut content) {
@@ -196,7 +198,7 @@ impl Table<'_> {
         (is_longer || ends_there).then_some((leaf, covers))
     }
 
-    /// The extents that begin in what a table covers.
+    /// Adds the extents that begin in the range that a leaf covers.
     fn read_leaf(&self, leaf: u64, covers: u64, extents: &mut Vec<Extent>) {
         let start = leaf - leaf % PAGE_BYTES;
         let end = leaf + self.shape.bytes();
@@ -225,7 +227,7 @@ impl Table<'_> {
     }
 }
 
-/// Of these, given with the page that they are named for, those that begin there.
+/// Reads the wanted extents, each given with the page of its entry, and adds those that begin at that page.
 fn add(space: &Space, wanted: &[(u64, u64, u64)], extents: &mut Vec<Extent>) {
     let mut contents = vec![[0; DESCRIPTION_BYTES]; wanted.len()];
     let mut reads: Vec<Wanted> = wanted

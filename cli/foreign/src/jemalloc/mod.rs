@@ -1,8 +1,8 @@
-//! jemalloc, 5.1 and newer, where pages have 4 KiB: extents, as its own table of pages names them.
+//! jemalloc, 5.1 and newer, with pages of 4 KiB: reads the extents that are in its own page table.
 //!
-//! No symbol is needed. Its descriptions lie in blocks of their own, each of which begins with its size and with a description
-//! of what of itself is not used yet (`base`). In these is the lowest level of the table, a word for each page with the
-//! address of an extent's description and its size class (`leaf`).
+//! No symbol is needed. Its metadata lie in blocks that begin with their size and with a descriptor of their own unused part
+//! (`base`). These blocks contain the leaves of the page table, which have an entry for each page: the address of its extent's
+//! descriptor, and its size class (`leaf`).
 
 mod base;
 mod leaf;
@@ -12,8 +12,8 @@ use crate::space::Space;
 use leaf::Extent;
 use std::collections::BTreeSet;
 
-/// Where in a description's first word what is, which differs between releases: seen by the size class, which stands in the
-/// table as well.
+/// The bit positions in a descriptor's first word. They differ between releases; the size class, which is also in the table,
+/// tells which are right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
     class_at: u32,
@@ -43,10 +43,10 @@ const PAGE_BYTES: u64 = 4096;
 const ARENA: u64 = 0xfff;
 const SLAB: u64 = 1 << 12;
 const ACTIVE: u64 = 0;
-/// Blocks in slabs are smaller than four pages.
+/// A slab's blocks are smaller than four pages.
 const SLAB_BLOCK_MOST: u64 = 4 * PAGE_BYTES;
 
-/// The bytes of a block of a class: 8, then four sizes for each power of two.
+/// The block size of a class: 8, then four sizes for each power of two.
 fn class_bytes(class: u64) -> u64 {
     let Some(index) = class.checked_sub(1) else {
         return 8;
@@ -68,19 +68,19 @@ impl Layout {
         bits >> (self.class_at - self.state_bits) & ((1 << self.state_bits) - 1)
     }
 
-    /// Blocks that are not in use.
+    /// The number of free blocks.
     fn free(self, bits: u64) -> u64 {
         bits >> (self.class_at + 8) & 0x3ff
     }
 
-    /// How many extents it fits.
+    /// How many extents fit this layout.
     fn fits(self, extents: &[Extent]) -> usize {
         let agree = |extent: &&Extent| self.class(extent.bits) == extent.class;
         extents.iter().filter(agree).count()
     }
 }
 
-/// `None` when it has nothing there.
+/// `None` if there is no jemalloc heap.
 pub fn read(space: &Space) -> Option<Heap> {
     if space.page_bytes != PAGE_BYTES {
         return None;
@@ -119,7 +119,7 @@ pub fn read(space: &Space) -> Option<Heap> {
 
 fn holds(extent: &Extent, layout: Layout, unclear: &mut u64) -> Holds {
     if layout.state(extent.bits) != ACTIVE {
-        return Holds::Free; // its class in the table may be what it was
+        return Holds::Free; // the table may still have its old class
     }
     *unclear += u64::from(layout.class(extent.bits) != extent.class);
     let all = extent.range.end - extent.range.start;

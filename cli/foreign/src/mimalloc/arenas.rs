@@ -1,5 +1,5 @@
-//! Release 3, since its pages are described apart from their blocks: each 256 MiB of an arena begin with an entry for each
-//! slice of 64 KiB, whose first word leads to the description of the page that the slice is of.
+//! Release 3.4 and newer: descriptors of pages are separate from their blocks. Each chunk of 256 MiB of an arena begins with an
+//! entry for each slice of 64 KiB; an entry's first word points to the descriptor of the slice's page.
 
 use super::{Blocks, SLICE_BYTES, heap, piece};
 use crate::pieces::{Heap, Holds, Piece};
@@ -14,14 +14,14 @@ const ENTRIES: u64 = 4096;
 const ENTRY_BYTES: u64 = 128;
 const DESCRIPTION_BYTES: usize = 128;
 const CHUNK_BYTES: u64 = ENTRIES * SLICE_BYTES;
-/// An arena's memory is of an arena's kind.
+/// The memory kind of pages in an arena.
 const OF_ARENA: u64 = 6;
 const ARENA_HEAD_BYTES: usize = 64;
 
 #[derive(Default)]
 struct Found {
     pieces: Vec<Piece>,
-    /// By where their descriptions are: whole, and what of it is their own.
+    /// By the address of the arena's structure: its range, and how many bytes of it are its own.
     arenas: BTreeMap<u64, (Range<u64>, u64)>,
     unclear: u64,
 }
@@ -53,7 +53,7 @@ pub fn read(space: &Space) -> Option<Heap> {
     Some(heap(space, "3.4 and newer", pieces, arenas, found.unclear))
 }
 
-/// What of an arena no page has. `pieces` is by address.
+/// The parts of an arena without a page. `pieces` is sorted.
 pub(super) fn gaps(whole: &Range<u64>, pieces: &[Piece]) -> Vec<Range<u64>> {
     let mut found = Vec::new();
     let mut at = whole.start;
@@ -68,7 +68,7 @@ pub(super) fn gaps(whole: &Range<u64>, pieces: &[Piece]) -> Vec<Range<u64>> {
     found
 }
 
-/// The pages that begin in a chunk, as its entries name them.
+/// Adds the pages that begin in a chunk, from its entries.
 fn read_chunk(space: &Space, chunk: u64, stretch: &Range<u64>, found: &mut Found) {
     let entries = chunk..(chunk + ENTRIES * ENTRY_BYTES).min(stretch.end);
     let mut window = Window::new(space, entries.clone());
@@ -128,7 +128,7 @@ fn add_page(
     }
 }
 
-/// Where it is, and how much of it is its own, if what is there is an arena.
+/// The arena's range and the size of its own part, if there is an arena here.
 fn read_arena(space: &Space, arena: u64, stretch: &Range<u64>) -> Option<(Range<u64>, u64)> {
     let mut content = [0; ARENA_HEAD_BYTES];
     if !space.read(arena, &mut content) {

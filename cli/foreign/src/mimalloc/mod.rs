@@ -1,5 +1,5 @@
-//! mimalloc: pages with blocks of one size each, as they are described where its segments (release 2) or arenas (release 3)
-//! begin. No symbol is needed.
+//! mimalloc: its pages have blocks of one size each. They are described at the start of a segment (release 2) or of an arena
+//! (release 3). No symbol is needed.
 
 mod arenas;
 mod older;
@@ -11,12 +11,12 @@ use std::ops::Range;
 
 pub(super) const SLICE_BYTES: u64 = 64 << 10;
 
-/// What a description says of the blocks of a page.
+/// What a descriptor tells about a page's blocks.
 #[derive(Clone, Copy, Debug)]
 struct Blocks {
     bytes: u64,
     used: u64,
-    /// So many of them were ever handed out.
+    /// How many of them were handed out at least once.
     capacity: u64,
     room: u64,
 }
@@ -43,7 +43,7 @@ impl Blocks {
     }
 }
 
-/// `None` when it has nothing there.
+/// `None` if there is no mimalloc heap.
 pub fn read(space: &Space) -> Option<Heap> {
     segments::read(space)
         .or_else(|| arenas::read(space))

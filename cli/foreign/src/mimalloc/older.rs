@@ -1,5 +1,5 @@
-//! Release 3 before 3.4: an arena begins with its own description, and each of its pages is described at its own start (3.1), or
-//! somewhere in what the arena has for itself (3.3). All of these say of which arena they are, and where in it their page is.
+//! Release 3 before 3.4: an arena begins with its own structure. Descriptors of pages lie at the pages' starts (3.1), or in the
+//! arena's own part (3.3). Each contains its arena and its page's place there.
 
 use super::arenas::gaps;
 use super::{Blocks, SLICE_BYTES, heap, piece};
@@ -11,19 +11,19 @@ use std::ops::Range;
 
 const ARENA_LEAST: u64 = 32 << 20;
 const ARENA_HEAD_BYTES: usize = 64;
-/// Whence an arena's memory is: given by the program, or the system's.
+/// Where an arena's memory comes from: the program, or the system.
 const OF_OTHERS: std::ops::RangeInclusive<u64> = 1..=6;
 const OF_ARENA: u64 = 7;
 const DESCRIPTION_BYTES: usize = 120;
-/// In a description, where the address of the arena is.
+/// The offset of the arena's address in a descriptor.
 const ARENA_AT: u64 = 96;
-/// Slices whose starts are read at a time.
+/// How many slices' starts to read at a time.
 const BATCH: usize = 512;
 
 struct Arena {
     start: u64,
     slices: u64,
-    /// Of these, its own.
+    /// How many of the slices are its own.
     own: u64,
 }
 
@@ -64,7 +64,7 @@ pub fn read(space: &Space) -> Option<Heap> {
     (arenas > 0).then(|| heap(space, "3.1 to 3.3", pieces, arenas, unclear))
 }
 
-/// The slices of a range that begin with a page that is there, with what stands at their start.
+/// The slices of a range whose first page is present, with the bytes at their starts.
 fn starts<const BYTES: usize>(space: &Space, range: &Range<u64>) -> Vec<(u64, [u8; BYTES])> {
     let first = range.start.next_multiple_of(SLICE_BYTES);
     if first >= range.end {
@@ -97,7 +97,7 @@ fn find(space: &Space, stretch: &Stretch) -> Vec<Arena> {
     found
 }
 
-/// If there is one: 3.3 has a number more before what counts.
+/// Parses an arena, if there is one. 3.3 has one more word before these fields.
 fn arena(start: u64, head: &[u8], end: u64) -> Option<Arena> {
     let word = |index: usize| word_at(head, index * 8);
     let memory = word(0)..word(0).saturating_add(word(1));
@@ -116,7 +116,7 @@ fn arena(start: u64, head: &[u8], end: u64) -> Option<Arena> {
     })
 }
 
-/// All that may describe one of its pages.
+/// All candidates for descriptors of its pages.
 fn descriptions(space: &Space, arena: &Arena) -> Vec<Vec<u8>> {
     let rest = arena.own().end..arena.range().end;
     let mut found: Vec<Vec<u8>> = starts::<DESCRIPTION_BYTES>(space, &rest)
@@ -140,10 +140,10 @@ fn descriptions(space: &Space, arena: &Arena) -> Vec<Vec<u8>> {
     found
 }
 
-/// What does not agree with itself.
+/// The descriptor contradicts itself.
 struct Unclear;
 
-/// `None`: it describes none, or one that is free.
+/// `None` if it is no descriptor, or describes a free page.
 fn page(content: &[u8], arena: &Arena) -> Option<Result<Piece, Unclear>> {
     let [whose, place, kind] = [96, 104, 112].map(|at| word_at(content, at));
     let (index, count) = (place & 0xffff_ffff, place >> 32);

@@ -1,5 +1,5 @@
-//! Release 2: segments of 32 MiB in slices of 64 KiB, each of which begins with a description of all its slices. A page is
-//! one slice or several.
+//! Release 2: segments of 32 MiB with slices of 64 KiB. A segment begins with descriptors of all its slices. A page is one
+//! slice or several.
 
 use super::{Blocks, SLICE_BYTES, heap, piece};
 use crate::pieces::{Heap, Holds, Piece};
@@ -9,20 +9,20 @@ use std::ops::Range;
 
 const ALIGNMENT: u64 = 32 << 20;
 const SLICES: u64 = ALIGNMENT / SLICE_BYTES;
-/// The slices are described from here on, somewhere.
+/// The offsets at which the slices' descriptors may begin.
 const HEAD: Range<u64> = 128..512;
-/// More slices are never its own.
+/// The most slices that a segment uses itself.
 const OWN_MOST: u64 = 64;
-/// A block that is so large says only that.
+/// From here on, the block size is only a lower bound.
 const HUGE_BLOCK: u64 = 1 << 31;
 const SEGMENTS_MOST: usize = 1 << 18;
 
-/// How a slice is described, which differs between releases.
+/// The layout of a slice's descriptor, which differs between releases.
 #[derive(Clone, Copy)]
 struct Layout {
     bytes: u64,
     used_at: u64,
-    /// With how many bits.
+    /// The width of the field in bits.
     used_bits: u32,
     block_at: u64,
     block_bits: u32,
@@ -50,7 +50,7 @@ const LAYOUTS: [Layout; 2] = [
 
 struct Segment {
     start: u64,
-    /// Where the slices are described.
+    /// The offset of the slices' descriptors.
     slices_at: u64,
     slices: u64,
     own: u64,
@@ -84,8 +84,8 @@ fn find(space: &Space) -> Vec<Segment> {
     found
 }
 
-/// In front of the slices stand how many there are, how many are its own, its kind, how many are described, and its thread;
-/// the first is its own.
+/// Before the slices' descriptors: the number of slices, the number of its own slices, the kind, the number of descriptors, and
+/// the thread. The first slice is the segment's own.
 fn segment_at(space: &Space, start: u64, end: u64) -> Option<Segment> {
     let mut window = head_of(space, start, end)?;
     HEAD.step_by(8).find_map(|slices_at| {
@@ -111,7 +111,7 @@ fn head_of<'a>(space: &'a Space, start: u64, end: u64) -> Option<Window<'a>> {
     Some(Window::new(space, range)).filter(|_| end - start >= SLICE_BYTES)
 }
 
-/// False when its slices do not agree with each other; then nothing of it is known from there on.
+/// False if the slices contradict each other; then the rest of the segment is unknown.
 fn read_segment(space: &Space, segment: &Segment, layout: Layout, pieces: &mut Vec<Piece>) -> bool {
     let end = segment.start + segment.slices * SLICE_BYTES;
     let Some(mut window) = head_of(space, segment.start, end) else {
@@ -125,7 +125,7 @@ fn read_segment(space: &Space, segment: &Segment, layout: Layout, pieces: &mut V
         let Some((count, blocks)) = read_slice(&mut window, segment, slice, layout) else {
             return false;
         };
-        // A huge one has more slices than are described.
+        // A huge page has more slices than descriptors.
         let is_huge = blocks.is_some_and(|blocks| blocks.room == 1);
         let most = if is_huge { segment.slices } else { described };
         if slice + count > most {
@@ -152,7 +152,7 @@ fn holds(blocks: Option<Blocks>, range: &Range<u64>) -> Option<Holds> {
     blocks.agree(all).then(|| blocks.holds())
 }
 
-/// How many slices the page has that begins there, and its blocks, if it is no free one.
+/// The number of slices of the page that begins there, and its blocks, if it is not free.
 fn read_slice(
     window: &mut Window,
     segment: &Segment,

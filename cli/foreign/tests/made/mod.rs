@@ -1,11 +1,11 @@
-//! Memory that is made up.
+//! Artificial heaps.
 
 use hakmem_heap::error::Error;
 use hakmem_heap::memory::Memory;
 use hakmem_heap::resident::Counted;
 use std::ops::Range;
 
-/// What an allocator keeps for itself, where it begins, and how long it is.
+/// The allocator's own part: its start and its length.
 pub const BASE: u64 = 0x7f00_0040_0000;
 pub const BASE_BYTES: u64 = 4 << 20;
 const HEAP: u64 = 0x7f00_4000_0000;
@@ -13,7 +13,7 @@ const HEAP: u64 = 0x7f00_4000_0000;
 #[derive(Clone)]
 pub struct Image {
     parts: Vec<(u64, Vec<u8>)>,
-    /// Where words were set.
+    /// The addresses of the words that were set.
     pub touched: Vec<u64>,
 }
 
@@ -85,7 +85,7 @@ impl Memory for Image {
 struct Extent {
     at: u64,
     pages: u64,
-    /// Where in the first page a large block begins.
+    /// The offset of a large block in its first page.
     offset: u64,
     arena: u64,
     class: u64,
@@ -94,7 +94,7 @@ struct Extent {
     free: u64,
 }
 
-/// With entries of so many bytes in its table, and the class at that bit of a description.
+/// With table entries of `entry_bytes` bytes, and the size class at bit `class_at` of a descriptor.
 pub fn jemalloc(entry_bytes: u64, class_at: u32) -> Image {
     const CLASS_OF_48: u64 = 3;
     const CLASS_OF_32_KIB: u64 = 40;
@@ -170,14 +170,14 @@ const SEGMENT: u64 = 0x7f10_0000_0000;
 const SLICE_BYTES: u64 = 64 << 10;
 const SLICES: u64 = 512;
 
-/// Slices, blocks of so many bytes, in use, ever handed out, and room.
+/// For each page: slices, block size, blocks in use, blocks ever handed out, room.
 const PAGES: [[u64; 5]; 3] = [
     [1, 640, 30, 101, 101],
     [3, 0x30000, 1, 1, 1],
     [1, 1024, 0, 63, 63],
 ];
 
-/// One of mimalloc's, release 2, with so many bytes for the description of a slice.
+/// A segment of mimalloc 2, with `slice_bytes` bytes per slice descriptor.
 pub fn segment(slice_bytes: u64) -> Image {
     let mut image = Image::new(&[(SEGMENT, SLICES * SLICE_BYTES)]);
     let slices = if slice_bytes == 80 { 264 } else { 288 };
@@ -203,7 +203,7 @@ pub fn segment(slice_bytes: u64) -> Image {
     image
 }
 
-/// One of mimalloc's, release 3.1, whose pages are described where they begin, or 3.3, where the arena begins.
+/// An arena of mimalloc 3.1, whose pages are described at their starts, or 3.3, where the arena's start describes them.
 pub fn older_arena(is_apart: bool) -> Image {
     let mut image = Image::new(&[(SEGMENT, SLICES * SLICE_BYTES)]);
     let own = 3;
@@ -231,7 +231,7 @@ pub fn older_arena(is_apart: bool) -> Image {
     image
 }
 
-/// One of mimalloc's, release 3.4 and newer.
+/// An arena of mimalloc 3.4 and newer.
 pub fn arena() -> Image {
     let mut image = Image::new(&[(SEGMENT, SLICES * SLICE_BYTES)]);
     let arena = SEGMENT + 8 * SLICE_BYTES;
@@ -242,7 +242,7 @@ pub fn arena() -> Image {
     let mut slice = own;
     for (index, [count, bytes, used, capacity, room]) in PAGES.into_iter().enumerate() {
         let entry = SEGMENT + slice * 128;
-        // A page of small blocks is described where it begins.
+        // A page of small blocks is described at its start.
         let description = if index == 0 {
             SEGMENT + slice * SLICE_BYTES
         } else {

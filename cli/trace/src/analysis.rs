@@ -1,4 +1,4 @@
-//! What a process's events amount to: one pass over them, in order.
+//! Analyses a process's events, in one pass over them, in order.
 
 use crate::order::{Ordered, Step, What};
 use crate::peak::{Ages, Held, Peak};
@@ -9,10 +9,10 @@ use hakmem_lab::usage;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-/// Points of the curve of live bytes.
+/// How many points the curve of live bytes has.
 const MOMENTS: usize = 400;
 const TOP_SIZES: usize = 20;
-/// Lifetimes are counted by decades from 100 ns to 1,000 s.
+/// Classes of lifetimes, one per decade from 100 ns to 1,000 s.
 pub const LIFETIMES: usize = 12;
 const SHORTEST: f64 = 1e-7;
 const SIZE_CLASSES: usize = 49;
@@ -27,7 +27,7 @@ pub struct Calls {
     pub failed: u64,
     /// Frees of blocks that were allocated before the recording, or by a parent process.
     pub foreign_free: u64,
-    /// Frees that the trace lacks: the address was given again.
+    /// Frees that are missing in the trace: the address was handed out again.
     pub implied_free: u64,
 }
 
@@ -54,10 +54,10 @@ pub struct SizeClass {
     pub held: Held,
 }
 
-/// Blocks that lived for less than `seconds_below`, and at least for that of the class before.
+/// Blocks that lived for less than `seconds_below`, but not less than the limit of the class before.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Lifetime {
-    /// None: never freed.
+    /// None: the blocks were never freed.
     pub seconds_below: Option<f64>,
     pub count: u64,
     pub bytes: u64,
@@ -98,13 +98,13 @@ pub struct Analysis {
     pub live_bytes_end: u64,
     pub live_blocks_end: u64,
     pub sizes: Vec<SizeClass>,
-    /// The sizes that were asked for most often, and how often.
+    /// The most frequent sizes of requests, and how often each was requested.
     pub top_sizes: Vec<(u64, u64)>,
     pub lifetimes: Vec<Lifetime>,
     pub curve: Vec<Moment>,
     #[serde(skip)]
     pub sites: Vec<Site>,
-    /// All sizes, as `top_sizes` has the first of them.
+    /// All sizes with their counts; `top_sizes` has the most frequent ones.
     #[serde(skip)]
     all_sizes: FxHashMap<u64, u64>,
 }
@@ -133,8 +133,8 @@ impl Calls {
 }
 
 impl Analysis {
-    /// Add another process's figures. Peaks are added too: at most so much was live at one time. Call sites, the curve
-    /// and the moment of the peak are each process's own, and the sum has none.
+    /// Adds another process's figures. Peaks are added too, so their sum is an upper bound. Call sites, the curve and the
+    /// moment of the peak belong to one process, so the sum has none.
     pub fn add(&mut self, other: Analysis) {
         self.threads += other.threads;
         self.seconds = self.seconds.max(other.seconds);
@@ -182,7 +182,7 @@ impl Analysis {
     }
 }
 
-/// Processes that have events, and how many.
+/// The processes that have events, and how many events each has.
 pub fn processes_with_events(reader: &Reader) -> Vec<(u32, u64)> {
     let mut events: FxHashMap<u32, u64> = FxHashMap::default();
     for chunk in &reader.chunks {
@@ -193,7 +193,7 @@ pub fn processes_with_events(reader: &Reader) -> Vec<(u32, u64)> {
     processes
 }
 
-/// The process that was meant: the one asked for, or the one with the most events.
+/// The process to look at: the one that was asked for, or else the one with the most events.
 pub fn choose_process(reader: &Reader, wanted: Option<u32>) -> Result<u32> {
     let events = processes_with_events(reader);
     let path = reader.path().shown();
@@ -210,7 +210,7 @@ pub fn choose_process(reader: &Reader, wanted: Option<u32>) -> Result<u32> {
     }
 }
 
-/// 0, 1 to 8, 9 to 16, 17 to 32 and so on, each twice the one before.
+/// The classes are 0, 1 to 8, 9 to 16, 17 to 32 and so on; each limit is twice the one before.
 fn size_class(size: u64) -> usize {
     match size {
         0 => 0,
@@ -261,15 +261,15 @@ struct Pass<'a> {
     last: u64,
 }
 
-/// How many other blocks a thread asks for during the life of a temporary one, unless somebody says otherwise.
+/// How many other blocks a thread may request during the life of a temporary block, by default.
 pub const TEMPORARY_WITHIN: u64 = 1;
 
-/// Read all events of a process.
+/// Reads all events of a process.
 pub fn analyse(reader: &Reader, process: u32) -> Result<Analysis> {
     analyse_within(reader, process, TEMPORARY_WITHIN)
 }
 
-/// The same, with another idea of what is temporary.
+/// The same, with another limit for temporary blocks.
 pub fn analyse_within(reader: &Reader, process: u32, within: u64) -> Result<Analysis> {
     let mut ordered = Ordered::new(reader, process)?;
     let of_process = || {
@@ -316,7 +316,7 @@ impl Pass<'_> {
         units as f64 / self.reader.units_per_second()
     }
 
-    /// The steps up to here, as points of the curve; `ordered` already has this step.
+    /// Adds the time up to this step to the curve; `ordered` already contains the step.
     fn note_curve(&mut self, step: &Step, ordered: &Ordered) {
         let passed = step.time.saturating_sub(self.first);
         let moment = (u128::from(passed) * MOMENTS as u128 / u128::from(self.last - self.first + 1))
@@ -334,7 +334,7 @@ impl Pass<'_> {
         self.result.live_blocks_peak = self.result.live_blocks_peak.max(now.live_blocks);
         let width = self.seconds(self.last - self.first) / MOMENTS as f64;
         let curve = &mut self.result.curve;
-        // A point is the highest of its moment, so that no peak is between two points.
+        // A point is the highest value in its interval, so that no peak is lost between two points.
         if curve.len() <= moment {
             let before = curve.last().cloned().unwrap_or_default();
             for missed in curve.len()..moment {
@@ -391,7 +391,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The life of the block that the step takes ends.
+    /// Ends the life of the block that the step frees.
     fn end(&mut self, step: &Step, thread: u32) {
         let block = &step.before;
         let class = lifetime_class(self.seconds(step.time.saturating_sub(block.time)));

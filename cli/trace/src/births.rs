@@ -1,5 +1,5 @@
-//! Every program that a process below this one becomes, as the kernel tells it (perf_event_open): also one that ends
-//! before anybody could look at it in /proc.
+//! Lists every program that descendants of this process execute, as the kernel reports them (perf_event_open). This includes
+//! programs that end before anybody could find them in /proc.
 
 use perf_event_open_sys as sys;
 use std::collections::HashMap;
@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{Ordering, fence};
 use sys::bindings as kernel;
 
-/// Pages of a ring: with the one before them, what the kernel lets any user lock.
+/// Pages of a ring. With the page before them, this is as much as the kernel lets any user lock.
 const PAGES: usize = 64;
-/// Events that are remembered.
+/// The most events to keep.
 const EVENTS_MAX: usize = 1 << 20;
 const HEAD_BYTES: usize = 8;
 
@@ -21,13 +21,13 @@ const HEAD_BYTES: usize = 8;
 pub struct Born {
     pub id: i32,
     pub program: PathBuf,
-    /// It had a file of that name mapped.
+    /// It had mapped a file whose name begins with `library`.
     pub has_library: bool,
 }
 
 enum What {
     Became,
-    /// The file's code.
+    /// The process mapped this file's code.
     Mapped(PathBuf),
 }
 
@@ -40,17 +40,17 @@ struct Event {
 pub struct Births {
     rings: Vec<Ring>,
     events: Vec<Event>,
-    /// Some were lost, and nobody knows which.
+    /// Some events were lost; it is unknown which.
     has_lost: bool,
 }
 
 impl Births {
-    /// Of the processes that the calling thread starts from now on. An error where the kernel does not tell.
+    /// Watches the processes that the calling thread starts from now on. An error if the kernel does not allow it.
     pub fn watch() -> io::Result<Births> {
         // SAFETY: a system call that returns a number.
         let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
         let rings = (0..processors as i32).filter_map(|number| match Ring::open(number) {
-            // A processor that is switched off.
+            // A processor that is offline.
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => None,
             ring => Some(ring),
         });
@@ -61,7 +61,7 @@ impl Births {
         })
     }
 
-    /// Take what has come. It has to be called before a ring is full.
+    /// Reads the events so far. Must be called before a ring is full.
     pub fn take(&mut self) {
         for ring in &mut self.rings {
             while let Some(record) = ring.next() {
@@ -76,7 +76,7 @@ impl Births {
         }
     }
 
-    /// All programs that ran. None: some were missed.
+    /// All programs that ran; None if some were missed.
     pub fn programs(mut self, library: &str) -> Option<Vec<Born>> {
         self.take();
         self.events.sort_by_key(|event| event.time);
@@ -94,13 +94,13 @@ impl Births {
                 }
                 What::Mapped(file) => {
                     let Some(one) = running.get(&event.id).and_then(|at| all.get_mut(*at)) else {
-                        continue; // a child before its exec, which is a copy of its parent
+                        continue; // a child before its exec: a copy of its parent
                     };
                     let is_it =
                         |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(library);
                     one.has_library |= file.file_name().is_some_and(is_it);
                     if one.program.as_os_str().is_empty() {
-                        one.program = file; // the kernel maps it before all else
+                        one.program = file; // the kernel maps the program first
                     }
                 }
             }
@@ -115,7 +115,7 @@ enum Taken {
     Nothing,
 }
 
-/// A record: its head, what is told, and the time.
+/// Parses a record: a header, the content, and the time.
 fn event(record: &[u8]) -> Taken {
     let number = |at: usize, bytes: usize| {
         let mut value = [0; 8];
@@ -130,10 +130,10 @@ fn event(record: &[u8]) -> Taken {
         kernel::PERF_RECORD_LOST => return Taken::Lost,
         kernel::PERF_RECORD_COMM if flags & kernel::PERF_RECORD_MISC_COMM_EXEC != 0 => What::Became,
         kernel::PERF_RECORD_MMAP => {
-            // Behind two numbers, and where in memory and in the file.
+            // The name follows two numbers, the address, the length and the file offset.
             let name = record.get(HEAD_BYTES + 32..).unwrap_or_default();
             let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-            // Code that was made at run time has no file, and there may be much of it.
+            // Generated code has no file, and there may be a lot of it.
             if !name.starts_with(b"/") || name.starts_with(b"//") {
                 return Taken::Nothing;
             }
@@ -145,7 +145,7 @@ fn event(record: &[u8]) -> Taken {
     Taken::Event(Event { time, id, what })
 }
 
-/// What the kernel tells of one processor.
+/// The kernel's events of one processor.
 struct Ring {
     memory: *mut kernel::perf_event_mmap_page,
     bytes: usize,
@@ -209,11 +209,11 @@ impl Ring {
             let head = (&raw const (*self.memory).data_head).read_volatile();
             (head, (*self.memory).data_tail)
         };
-        fence(Ordering::Acquire); // what is before the head is written; pairs with the kernel's
+        fence(Ordering::Acquire); // orders the reads behind that of the head; pairs with the kernel's
         let first = self.copy(tail, (head - tail).min(HEAD_BYTES as u64) as usize)?;
         let length = u16::from_ne_bytes([first[6], first[7]]);
         let record = self.copy(tail, (head - tail).min(length.into()) as usize)?;
-        fence(Ordering::Release); // it is read before its place is given back
+        fence(Ordering::Release); // the content is read before its space is given back
         // SAFETY: as above.
         unsafe {
             let tail = tail + u64::from(length).max(HEAD_BYTES as u64);
@@ -222,7 +222,7 @@ impl Ring {
         Some(record)
     }
 
-    /// So many bytes from there on, which may go on at the ring's beginning. None of less than a head.
+    /// Copies so many bytes from there on; they may wrap to the ring's beginning. None if fewer than a header.
     fn copy(&self, from: u64, count: usize) -> Option<Vec<u8>> {
         let ring = self.bytes - self.page;
         let at = |index: usize| (from as usize + index) % ring;

@@ -1,4 +1,4 @@
-//! The memory that recorded programs share with the collector: the layout of `record/channel.h`.
+//! The memory that recorded programs share with the collector; its layout is in `record/channel.h`.
 
 use crate::event::Event;
 use crate::words::{Extra, News, Words, short_event};
@@ -23,7 +23,7 @@ const VERSION: u32 = 4;
 const PROCESSES: usize = 1024;
 const RINGS: usize = 512;
 pub const RING_WORDS: usize = 65536;
-/// So many are taken before their room is the writer's again.
+/// After this many words, the writer gets their space back.
 const ROOM_WORDS: u64 = RING_WORDS as u64 / 4;
 const PROGRAM_CHARS: usize = 224;
 const PROCESSES_AT: usize = 4096;
@@ -64,7 +64,7 @@ pub struct ProcessEntry {
 }
 
 impl ProcessEntry {
-    /// The program's file, cut if it is long.
+    /// The program's file; a long path is cut.
     pub fn program(&self) -> &Path {
         let end = self
             .program
@@ -75,7 +75,7 @@ impl ProcessEntry {
     }
 }
 
-/// As much of a program's file as an entry has.
+/// A program's path, cut as in an entry.
 pub fn cut(program: &Path) -> PathBuf {
     let name = program.as_os_str().as_bytes();
     let end = name.len().min(PROGRAM_CHARS - 1);
@@ -94,7 +94,7 @@ struct Line<T>(T);
 pub struct Ring {
     pub state: AtomicU32,
     pub process: u32,
-    /// 0: several threads write here, and each event says whose it is.
+    /// 0: several threads write here, and each event names its thread.
     pub thread: u32,
     pub id: i32,
     head: Line<AtomicU64>,
@@ -104,7 +104,7 @@ pub struct Ring {
 const _: () = assert!(size_of::<ProcessEntry>() == 256 && size_of::<Ring>() == 192);
 const _: () = assert!(size_of::<Head>() <= PROCESSES_AT);
 
-/// Who takes the events of a ring. One that is inlined into the loop takes them in registers.
+/// Receives a ring's events. If it is inlined into the loop, it receives them in registers.
 pub trait Visitor {
     fn visit(&mut self, thread: u32, event: Event);
 }
@@ -124,11 +124,11 @@ pub struct Channel {
 unsafe impl Send for Channel {}
 
 impl Channel {
-    /// Of events that come within `burst_ticks` not each has to have a time.
+    /// Events within `burst_ticks` of each other need not all have a time.
     pub fn create(stack_frames: u32, burst_ticks: u64) -> Result<Channel> {
         // The program opens the channel by a name in /proc.
         check_proc().map_err(|error| failed!("{error}"))?;
-        // By its number: glibc has a function for it since 2.27 only.
+        // By its number: glibc has a function for it only since 2.27.
         // SAFETY: a system call with a constant name.
         let number = unsafe {
             let name = c"hakmem-record".as_ptr();
@@ -184,7 +184,7 @@ impl Channel {
         Ok(channel)
     }
 
-    /// Where the programs find it.
+    /// The path by which programs open it.
     pub fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
@@ -226,14 +226,15 @@ impl Channel {
         self.end(ring) - self.rings()[ring].tail.0.0.load(Ordering::Relaxed)
     }
 
-    /// Up to where a ring has been written.
+    /// How far the ring has been written.
     pub fn end(&self, ring: usize) -> u64 {
         let head = &self.rings()[ring].head;
         head.0.load(Ordering::Acquire) // pairs with: write_events in recorder.c
     }
 
-    /// Take what a ring holds up to `end`, in order, and make room: each event with its thread, and the news: call
-    /// stacks, and the files that they are of. `now` is the time in the events' units, `last` that of the event before, and then
+    /// Takes the events of a ring up to `end`, in order, and frees their space. Passes on each event with its thread, and adds
+    /// new call stacks and files to the news. `now` is in the events' units; `last` is the time of the last event before, and
+    /// is updated.
     /// of the last one.
     pub fn take(
         &self,
@@ -279,7 +280,7 @@ impl Channel {
         *last = time;
     }
 
-    /// What comes before `tail` has been taken: its room is the writer's.
+    /// Everything before `tail` has been taken: the writer may reuse its space.
     fn make_room(&self, ring: usize, until: u64) {
         let Line((tail, writer_waits)) = &self.rings()[ring].tail;
         tail.store(until, Ordering::SeqCst); // pairs with: wait_for_room in recorder.c
@@ -289,17 +290,17 @@ impl Channel {
         }
     }
 
-    /// Give a closed ring, which has been emptied, to the next thread.
+    /// Gives a closed and emptied ring to the next thread.
     pub fn release(&self, ring: usize) {
         self.rings()[ring].state.store(RING_FREE, Ordering::Release); // pairs with: take_ring
     }
 
-    /// The number by which the kernel knows the shared memory, as it stands in /proc/PID/maps.
+    /// The inode of the shared memory, as in /proc/PID/maps.
     pub fn inode(&self) -> u64 {
         self.file.metadata().map_or(0, |data| data.ino())
     }
 
-    /// Wait until a program has work, or for as long as said.
+    /// Waits until a program has work for the collector, but not longer than `at_most`.
     pub fn sleep(&self, at_most: Duration) {
         let word = &self.head().collector_sleeps;
         word.store(1, Ordering::SeqCst);
@@ -314,7 +315,7 @@ impl Channel {
 
 #[cfg(test)]
 impl Channel {
-    /// What a program does: give a ring to a thread, or to several (0).
+    /// Does what a program does: gives a ring to a thread, or to several (0).
     pub fn begin_ring(&self, ring: usize, process: u32, thread: u32) {
         // SAFETY: in the mapping; the test that calls this has no other thread.
         unsafe {
@@ -327,7 +328,7 @@ impl Channel {
             .store(RING_TAKEN, Ordering::Relaxed);
     }
 
-    /// Write one free into a ring, by a thread that is named if the ring is of several.
+    /// Writes one free into a ring; `by` names the thread if the ring is shared.
     pub fn write_free(&self, ring: usize, by: Option<u32>, time: u64, address: u64) {
         let place = |kind: u8, address: u64| u64::from(kind) << 56 | address;
         let name = by.map(|thread| [place(words::EXTRA_THREAD, thread.into()), 0]);
@@ -425,7 +426,7 @@ pub mod clock {
         ticks
     }
 
-    /// Measures how long a tick is, from its making to the question.
+    /// Measures the length of a tick between its creation and the question.
     pub struct Calibration {
         ticks: u64,
         instant: Instant,

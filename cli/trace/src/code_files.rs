@@ -1,4 +1,4 @@
-//! Finds the file that code was mapped from, or the debugging information of that one.
+//! Finds the file that code was mapped from, or its debugging information.
 
 use crate::debuginfod;
 use hakmem_heap::code::Code;
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 /// A file that was found.
 pub struct Found {
     pub path: PathBuf,
-    /// It has names only, and not the code.
+    /// It contains names only, no code.
     pub is_debug_only: bool,
 }
 
-/// That, or the debugging information of it.
+/// Finds the file, or else its debugging information.
 pub fn find(code: &Code, sources: &Sources) -> Result<Found, Missing> {
     let missing = match find_mapped(code, sources) {
         Ok(path) => {
@@ -31,7 +31,7 @@ pub fn find(code: &Code, sources: &Sources) -> Result<Found, Missing> {
     let debug = [Some(debug), debuginfod::find(id)];
     let is_of_it = |path: &PathBuf| File::open(path).is_ok_and(|file| has_build_id(&file, id));
     let found = debug.into_iter().flatten().find(is_of_it);
-    // Without where the code lies in it, only an address in all that was mapped can be found there.
+    // Only with the address of the file's beginning can a code address be found in debugging information.
     match found.filter(|_| code.base.is_some()) {
         Some(path) => Ok(Found {
             path,

@@ -1,28 +1,28 @@
-//! A chunk's events as columns of small numbers, which compress well: `docs/trace-format.md`.
+//! Encodes a chunk's events as columns of small numbers, which compress well: `docs/trace-format.md`.
 
 use crate::event::{Event, Kind};
 use std::{io, slice};
 
-/// The most events a chunk may have.
+/// The most events that a chunk may have.
 pub const CHUNK_EVENTS: usize = 1 << 16;
 pub const COLUMNS: usize = 7;
 
 const KINDS: usize = 0;
 const TIMES: usize = 1;
 const SIZES: usize = 2;
-const GIVEN: usize = 3; // addresses of the blocks that calls returned
-const TAKEN: usize = 4; // addresses of the blocks that calls were given
+const GIVEN: usize = 3; // addresses of blocks that calls returned
+const TAKEN: usize = 4; // addresses of blocks that were passed to calls
 const ALIGNMENTS: usize = 5;
 const STACKS: usize = 6;
 
-const NUMBER_BYTES: usize = 10; // the longest number
+const NUMBER_BYTES: usize = 10; // the length of the longest number
 const UNIT_LOG2: u32 = 4; // nearly all blocks lie at multiples of 16
 const CLASSES: usize = 256;
 
-/// With a kind: at the time of the event before.
+/// A flag in the kind: the event has the same time as the one before.
 const SAME_TIME: u8 = 0x80;
 
-/// Append a number, seven bits a byte, lowest first.
+/// Appends a number: seven bits per byte, the lowest first.
 pub fn put(column: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         column.push(value as u8 | 0x80);
@@ -31,7 +31,7 @@ pub fn put(column: &mut Vec<u8>, mut value: u64) {
     column.push(value as u8);
 }
 
-/// Take one number off the front; None at the end, or when it has no end.
+/// Takes a number off the front; None if there is none, or if it does not end.
 pub fn get(column: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
@@ -45,7 +45,7 @@ pub fn get(column: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Small numbers for small differences, whichever their sign.
+/// Maps small differences of either sign to small numbers.
 fn fold(difference: i64) -> u64 {
     ((difference << 1) ^ (difference >> 63)) as u64
 }
@@ -54,8 +54,8 @@ fn unfold(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// The way from one address to another, in units, or in bytes when they do not divide. Addresses
-/// have 48 bits, so that nothing is lost.
+/// The difference of two addresses, in units, or in bytes if it is no multiple of a unit. Addresses have 48 bits, so nothing is
+/// lost.
 fn way(from: u64, to: u64) -> u64 {
     let difference = to.wrapping_sub(from) as i64;
     if difference & ((1 << UNIT_LOG2) - 1) == 0 {
@@ -75,7 +75,7 @@ fn follow(from: u64, way: u64) -> u64 {
     from.wrapping_add(difference as u64)
 }
 
-/// Sizes that an allocator is likely to keep together: their blocks have near addresses.
+/// Groups sizes that an allocator probably keeps together: their blocks have addresses near each other.
 fn class_of(size: u64) -> usize {
     if size <= 1024 {
         return size.div_ceil(16) as usize;
@@ -85,7 +85,7 @@ fn class_of(size: u64) -> usize {
     (64 + (log2 - 10) * 4 + quarter).min(CLASSES - 1)
 }
 
-/// What writer and reader both know of the events so far in a chunk.
+/// The state that writer and reader derive from the chunk's events so far.
 struct Before {
     time: u64,
     given: [u64; CLASSES], // by class; 0: none yet
@@ -103,7 +103,7 @@ impl Before {
         }
     }
 
-    /// Where the address of a block of that class is counted from.
+    /// The address from which the next one of this class is counted.
     fn near(&self, class: usize) -> u64 {
         if self.given[class] != 0 {
             self.given[class]
@@ -118,7 +118,7 @@ impl Before {
     }
 }
 
-/// Who made a chunk's events, and when.
+/// The process and thread of a chunk's events, their number, and their first and last time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkHead {
     pub process: u32,
@@ -130,11 +130,11 @@ pub struct ChunkHead {
 
 const HEAD_BYTES: usize = 12 + 16 + COLUMNS * 8;
 
-/// Gathers one thread's events and makes chunks of them.
+/// Collects one thread's events and encodes them as chunks.
 pub struct Encoder {
     head: ChunkHead,
     before: Before,
-    /// Each has room for a chunk's events; memory that is not touched costs nothing.
+    /// Each has capacity for a whole chunk; untouched memory costs nothing.
     columns: [Vec<u8>; COLUMNS],
     packed: Vec<u8>,
 }
@@ -153,7 +153,7 @@ impl Encoder {
         }
     }
 
-    /// Begin another chunk, with the memory of the last one.
+    /// Begins another chunk and reuses the memory.
     pub fn begin(&mut self, process: u32, thread: u32) {
         self.head = ChunkHead {
             process,
@@ -168,7 +168,7 @@ impl Encoder {
         self.head
     }
 
-    /// May that many more events of this thread come into the chunk?
+    /// Can this many more events of this thread go into the chunk?
     pub fn has_room_for(&self, process: u32, thread: u32, events: u64) -> bool {
         (self.head.process, self.head.thread) == (process, thread)
             && u64::from(self.head.count) + events <= CHUNK_EVENTS as u64
@@ -178,7 +178,7 @@ impl Encoder {
         self.pen().push(event);
     }
 
-    /// What writes several events.
+    /// Returns a writer for several events.
     pub fn pen(&mut self) -> Pen<'_> {
         Pen {
             ends: std::array::from_fn(|number| {
@@ -194,10 +194,10 @@ impl Encoder {
         }
     }
 
-    /// How many of the kinds that end there give a block.
+    /// How many of the kinds up to `end` return a block.
     ///
     /// # Safety
-    /// They have been written.
+    /// These kinds must have been written.
     #[cold]
     unsafe fn given_in(&self, end: *const u8) -> usize {
         let kinds = self.columns[KINDS].as_ptr();
@@ -207,7 +207,7 @@ impl Encoder {
         kinds.iter().filter(|&number| gives(number)).count()
     }
 
-    /// The chunk as a record's contents.
+    /// Appends the chunk as a record's contents.
     pub fn pack(
         &mut self,
         compressor: &mut zstd::bulk::Compressor,
@@ -237,11 +237,11 @@ impl Encoder {
     }
 }
 
-/// Writes events of one thread into a chunk. All that it needs for one is its own, so that a loop that writes
-/// many has it in registers: the recorder waits for it.
+/// Writes one thread's events into a chunk. It has its own copy of all the state that an event needs, so that a loop can keep
+/// the state in registers: recorded programs wait for it.
 pub struct Pen<'a> {
     encoder: &'a mut Encoder,
-    /// Of each column.
+    /// The write position in each column.
     ends: [*mut u8; COLUMNS],
     first_kind: *mut u8,
     time: u64,
@@ -295,7 +295,7 @@ impl Pen<'_> {
             }
             if event.stack != 0 && !self.has_stacks {
                 self.has_stacks = true;
-                let before = self.encoder.given_in(self.ends[KINDS]) - 1; // they had none
+                let before = self.encoder.given_in(self.ends[KINDS]) - 1; // the earlier events had no stacks
                 self.ends[STACKS].write_bytes(0, before);
                 self.ends[STACKS] = self.ends[STACKS].add(before);
             }
@@ -306,7 +306,7 @@ impl Pen<'_> {
     }
 
     /// # Safety
-    /// There has to be room.
+    /// The column must have space for it.
     #[inline(always)]
     unsafe fn put_byte(&mut self, column: usize, byte: u8) {
         // SAFETY: the caller's promise.
@@ -317,7 +317,7 @@ impl Pen<'_> {
     }
 
     /// # Safety
-    /// There has to be room for `NUMBER_BYTES`.
+    /// The column must have space for `NUMBER_BYTES`.
     #[inline(always)]
     unsafe fn put_number(&mut self, column: usize, mut value: u64) {
         // SAFETY: the caller's promise.
@@ -359,7 +359,7 @@ fn double_word(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// A chunk's head, from the contents of its record; None if they are none.
+/// Parses a chunk's header from its record's contents; None if it is invalid.
 pub fn read_head(chunk: &[u8]) -> Option<ChunkHead> {
     let head = ChunkHead {
         process: word(chunk, 0)?,
@@ -371,7 +371,7 @@ pub fn read_head(chunk: &[u8]) -> Option<ChunkHead> {
     (chunk.len() >= HEAD_BYTES && head.count as usize <= CHUNK_EVENTS).then_some(head)
 }
 
-/// Reads chunks; keeps its memory from one to the next.
+/// Decodes chunks and reuses its memory for the next one.
 pub struct Decoder {
     decompressor: zstd::bulk::Decompressor<'static>,
     columns: [Vec<u8>; COLUMNS],
@@ -386,7 +386,7 @@ impl Decoder {
         })
     }
 
-    /// Append the chunk's events; None if it is not a chunk.
+    /// Appends the chunk's events; None if the chunk is invalid.
     pub fn unpack(&mut self, chunk: &[u8], events: &mut Vec<Event>) -> Option<ChunkHead> {
         let head = read_head(chunk)?;
         let count = head.count as usize;

@@ -1,4 +1,4 @@
-//! Takes the events that recorded programs leave in the channel, and writes them to a trace.
+//! Takes the events of recorded programs from the channel, and writes them to a trace.
 
 use crate::channel::{self, Channel, TIME_SHIFT, Visitor, clock};
 use crate::codec::{CHUNK_EVENTS, Encoder, Pen};
@@ -18,22 +18,21 @@ use std::fs;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Events are written when there are many of them, or after this long: what a killed `hakmem record`
-/// may lose.
+/// Events are written in large batches, or after this time. A `hakmem record` that is killed may lose this much.
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
 const LOOK_FOR_DEAD_EVERY: Duration = Duration::from_millis(100);
 const SLEEP: Duration = Duration::from_millis(10);
 
-// What a ring holds fits into a chunk.
+// The events of a ring fit into one chunk.
 const _: () = assert!(channel::RING_WORDS <= CHUNK_EVENTS);
 
-/// A program that introduced itself.
+/// A program that has announced itself.
 struct Known {
-    /// Its own number for itself, which in a namespace of its own is not ours.
+    /// The number that it has in its own PID namespace.
     id: i32,
     pid: Option<i32>,
     number: u32,
-    /// What was mapped when somebody looked last, where its C library does not say what a stack is of.
+    /// Its mappings at the last look; needed if its C library does not tell which file an address is in.
     mapped: Vec<Code>,
 }
 
@@ -43,10 +42,9 @@ pub struct Collector<'a> {
     known: HashMap<usize, Known>, // by entry
     flushed: Instant,
     looked: Instant,
-    /// What was taken from one thread's ring and is not written yet: the larger a chunk, the less an event of
-    /// it costs.
+    /// Events of one thread's ring that are not written yet: the larger a chunk, the cheaper an event.
     encoder: Encoder,
-    /// For rings that several threads share.
+    /// By thread, for rings that several threads share.
     encoders: HashMap<u32, Encoder>,
     news: News,
     files: KeptFiles,
@@ -54,7 +52,7 @@ pub struct Collector<'a> {
     times: Vec<u64>,
     pub processes: u64,
     pub witness: Witness,
-    /// Why nothing more is written.
+    /// Why recording has stopped.
     pub stopped: Option<Reason>,
 }
 
@@ -89,12 +87,12 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// What was gathered and not written yet is not in it: `write_chunk` first.
+    /// First call `write_chunk`: events that are not written yet are lost.
     pub fn into_writer(self) -> Writer {
         self.writer
     }
 
-    /// One round: whatever there is to do. Sleeps when that was nothing.
+    /// Does all the work that is there now; sleeps if there was none.
     pub fn round(&mut self) -> Result<()> {
         let mut has_worked = self.greet()?;
         self.witness.look();
@@ -104,7 +102,7 @@ impl<'a> Collector<'a> {
             self.looked = Instant::now();
         }
         for ring in 0..self.channel.rings().len() {
-            // In this order: what a thread wrote before it closed its ring is then pending.
+            // The order matters: what a thread wrote before it closed its ring is then pending.
             let is_closed = self.is_closed(ring);
             let pending = self.channel.pending(ring);
             if pending as usize >= channel::RING_WORDS / 2 || pending > 0 && (is_late || is_closed)
@@ -131,7 +129,7 @@ impl<'a> Collector<'a> {
         state.load(Ordering::Acquire) == channel::RING_CLOSED // pairs with: end_thread in recorder.c
     }
 
-    /// Everything that is left, when all programs have ended.
+    /// Takes everything that is left after all programs have ended.
     pub fn last_round(&mut self) -> Result<()> {
         self.greet()?;
         for ring in 0..self.channel.rings().len() {
@@ -142,7 +140,7 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Record no more: the programs go on without.
+    /// Stops recording; the programs continue.
     pub fn stop(&mut self, reason: Reason) {
         self.stopped.get_or_insert(reason);
         self.channel.head().is_stopped.store(1, Ordering::Relaxed);
@@ -156,7 +154,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Write down the programs that are new.
+    /// Writes new programs to the trace.
     fn greet(&mut self) -> Result<bool> {
         let channel = self.channel;
         let mut has_worked = false;
@@ -166,7 +164,7 @@ impl<'a> Collector<'a> {
             }
             has_worked = true;
             let pid = self.pid_of(process.id);
-            self.bury_pid(pid)?; // an exec
+            self.bury_pid(pid)?; // the process has executed another program
             let id = pid.unwrap_or(process.id);
             self.witness.introduce(id, process.program());
             let command = pid.map(|pid| fs::read(format!("/proc/{pid}/cmdline")));
@@ -195,7 +193,7 @@ impl<'a> Collector<'a> {
             };
             self.known.insert(entry, known);
             if channel.with_stacks() {
-                // It waits meanwhile, so they are there still.
+                // The process waits for us here, so its files are still there.
                 let codes = pid.map_or(Vec::new(), mapped);
                 codes.iter().for_each(|code| self.files.keep(pid, code));
                 pid.into_iter()
@@ -209,7 +207,7 @@ impl<'a> Collector<'a> {
         Ok(has_worked)
     }
 
-    /// What the dead have left behind is written, and their places are free again.
+    /// Writes what ended processes have left behind, and frees their entries.
     fn bury(&mut self) -> Result<()> {
         let dead: Vec<usize> = self
             .known
@@ -221,7 +219,7 @@ impl<'a> Collector<'a> {
             .try_for_each(|entry| self.bury_entry(entry))
     }
 
-    /// The number by which we know a process that calls itself `id`.
+    /// Our number for a process that calls itself `id`.
     fn pid_of(&self, id: i32) -> Option<i32> {
         outer_pid(id, self.channel.inode())
     }
@@ -270,7 +268,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// A thread that has closed its ring goes on in the shared one: what is in its own comes first.
+    /// A thread that has closed its ring continues in the shared one, so its own ring is emptied first.
     fn drain_closed(&mut self, process: u32) -> Result<()> {
         for index in 0..self.channel.rings().len() {
             let ring = &self.channel.rings()[index];
@@ -302,7 +300,7 @@ impl<'a> Collector<'a> {
         self.write_news(process)
     }
 
-    /// Write what was gathered of one thread. The disk may turn out to be full.
+    /// Writes the events of one thread that were collected so far. This may find the disk full.
     pub fn write_chunk(&mut self) -> Result<()> {
         let head = self.encoder.head();
         if head.count > 0 {
@@ -376,7 +374,7 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Write down what a program has mapped that was not there before.
+    /// Writes the files that a program has mapped since the last look.
     fn look_at_mappings(&mut self, entry: usize) -> Result<()> {
         let Some(known) = self.known.get_mut(&entry) else {
             return Ok(());
@@ -395,7 +393,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Names of what can be named now and not afterwards.
+    /// Writes the names that can only be found now, not later.
     pub fn write_names(&mut self) -> Result<()> {
         for (process, names) in self.files.names() {
             let written = self.writer.json(Tag::Names, &Named { process, names })?;
@@ -409,7 +407,7 @@ fn is_untold(place: u64) -> bool {
     code::whose(place) == Whose::Untold
 }
 
-/// What a process has mapped of files.
+/// The files that a process has mapped.
 fn mapped(pid: i32) -> Vec<Code> {
     let process = LiveProcess::open(pid);
     process.map_or(Vec::new(), |process| {
@@ -417,7 +415,7 @@ fn mapped(pid: i32) -> Vec<Code> {
     })
 }
 
-/// What the process takes for a file may be a part of one.
+/// Corrects a file that is only a part of one.
 fn place_in_file(pid: i32, code: &mut Code) {
     if let Ok(process) = LiveProcess::open(pid) {
         let now = code::mapped_now(&code::of_files(&process.areas), &process);
@@ -425,7 +423,7 @@ fn place_in_file(pid: i32, code: &mut Code) {
     }
 }
 
-/// Zombies are dead.
+/// A zombie counts as ended.
 fn is_alive(id: i32) -> bool {
     let stat = String::from_utf8_lossy(&fs::read(format!("/proc/{id}/stat")).unwrap_or_default())
         .into_owned();
@@ -443,7 +441,7 @@ mod tests {
     use crate::format::Ending;
     use crate::reader::Reader;
 
-    /// A thread that has ended frees once more, in a ring that was there before its own.
+    /// A thread that has ended frees once more, into a ring that is older than its own.
     #[test]
     fn what_a_thread_does_after_its_end_comes_last() {
         let channel = Channel::create(0, 0).unwrap();

@@ -1,5 +1,5 @@
-//! Where the names of a stripped file's functions are: in a file beside it or below /usr/lib/debug, as
-//! distributions pack them, found by build id or by the name in .gnu_debuglink.
+//! Finds the function names of a stripped file: in a file beside it or below /usr/lib/debug, where distributions install them,
+//! by build id or by the name in .gnu_debuglink.
 
 use crate::debuginfod;
 use hakmem_heap::code::is_id;
@@ -10,25 +10,25 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A file with debugging information, and the one with what several such files share, if it needs one.
+/// A file with debugging information, and the file that it shares with others, if it needs one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugFile {
     pub path: PathBuf,
     pub shared: Option<PathBuf>,
 }
 
-/// Where such files are looked for.
+/// Where to look for such files.
 pub struct Places<'a> {
-    /// The file itself, as it is opened.
+    /// The path by which we open the file itself.
     pub path: &'a Path,
     /// The path by which the program knows it.
     pub named: &'a Path,
-    /// Folders like /usr/lib/debug.
+    /// Folders such as /usr/lib/debug.
     pub roots: &'a [PathBuf],
 }
 
 impl DebugFile {
-    /// Of the file `file`; None when it has its own information, or none is to be found.
+    /// The debugging information for `file`; None if the file contains its own, or if none is found.
     pub fn of<'data, R: ReadRef<'data>>(
         file: &object::File<'data, R>,
         places: &Places,
@@ -51,7 +51,7 @@ impl DebugFile {
         kept.chain(served.flatten()).find_map(|candidate| {
             let cache = ReadCache::new(File::open(&candidate).ok()?);
             let found = object::File::parse(&cache).ok()?;
-            // Of another release it would give wrong names.
+            // The information of another release would give wrong names.
             let is_of_it = build_id.is_some() && found.build_id().ok().flatten() == build_id
                 || build_id.is_none() && has_sum(&candidate, file);
             is_of_it.then(|| DebugFile {
@@ -62,7 +62,7 @@ impl DebugFile {
     }
 }
 
-/// Where a name in .gnu_debuglink may be meant to lie.
+/// The paths that a name in .gnu_debuglink may refer to.
 fn linked(name: &[u8], places: &Places) -> Vec<PathBuf> {
     let name = Path::new(OsStr::from_bytes(name));
     let (Some(folder), Some(named)) = (places.path.parent(), places.named.parent()) else {
@@ -83,7 +83,7 @@ fn linked(name: &[u8], places: &Places) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Has the candidate the check sum that the link of `file` names?
+/// Does the candidate have the checksum that is in the link of `file`?
 fn has_sum<'data, R: ReadRef<'data>>(candidate: &Path, file: &object::File<'data, R>) -> bool {
     let wanted = file.gnu_debuglink().ok().flatten();
     let bytes = std::fs::read(candidate).ok();
@@ -92,7 +92,7 @@ fn has_sum<'data, R: ReadRef<'data>>(candidate: &Path, file: &object::File<'data
         .is_some_and(|((_, sum), bytes)| crc32fast::hash(&bytes) == sum)
 }
 
-/// The file that .gnu_debugaltlink names, as dwz makes them.
+/// The file that .gnu_debugaltlink names; dwz makes such files.
 fn shared<'data, R: ReadRef<'data>>(
     path: &Path,
     file: &object::File<'data, R>,
@@ -124,7 +124,7 @@ mod tests {
         DebugFile::of(&object::File::parse(&cache).unwrap(), &places)
     }
 
-    /// False: the machine has not what it takes.
+    /// False if the machine lacks the command.
     fn run(command: &str, folder: &Path) -> bool {
         let mut words = command.split(' ');
         let status = Command::new(words.next().unwrap())
@@ -147,7 +147,7 @@ mod tests {
             "objcopy --strip-all --add-gnu-debuglink=program.debug program linked",
         ];
         if !commands.iter().all(|command| run(command, folder.path())) {
-            return; // without binutils there is nothing to strip with
+            return; // binutils is not installed, so nothing can be stripped
         }
         let (root, program) = (at("debug"), at("stripped"));
         assert_eq!(found(&program, &root), None);
@@ -158,7 +158,7 @@ mod tests {
         std::fs::create_dir_all(by_id.parent().unwrap()).unwrap();
         std::fs::copy(at("program.debug"), &by_id).unwrap();
         assert_eq!(found(&program, &root), expected(by_id.clone()));
-        // One of another program is none.
+        // Another program's information is not used.
         std::fs::copy("/proc/self/exe", &by_id).unwrap();
         assert_eq!(found(&program, &root), None);
     }

@@ -1,7 +1,7 @@
-//! Debugging information by build id, from a debuginfod server or from what its client has kept.
+//! Finds debugging information by build id, from a debuginfod server or from its client's cache.
 //!
-//! The client itself (debuginfod-find, of elfutils) knows servers, proxies and its cache; it is asked only where the user
-//! has named servers, and not for long.
+//! The client (debuginfod-find, of elfutils) handles servers, proxies and the cache. It is only started if the user has set
+//! servers, and only for a limited time.
 
 use hakmem_heap::shown::hexadecimal;
 use std::ffi::OsStr;
@@ -12,15 +12,15 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Without an answer for so long there is no network, or no server.
+/// Without an answer within this many seconds, there is no network or no server.
 const WAIT_FOR_ANSWER: &str = "5";
-/// And so long may a file take.
+/// The time limit for one file.
 const WAIT_FOR_FILE: Duration = Duration::from_secs(60);
 
-/// What of a file is asked for: its debugging information, not its code.
+/// Asks for a file's debugging information, not for its code.
 const KIND: &str = "debuginfo";
 
-/// The file with the debugging information of the one with that build id.
+/// Finds the debugging information of the file with this build id.
 pub fn find(build_id: &[u8]) -> Option<PathBuf> {
     let id = hexadecimal(build_id);
     if id.is_empty() {
@@ -29,7 +29,7 @@ pub fn find(build_id: &[u8]) -> Option<PathBuf> {
     kept(&id).or_else(|| ask(&id))
 }
 
-/// Its client's cache, as debuginfod_find_debuginfo(3) describes it.
+/// The file in the client's cache, as described in debuginfod_find_debuginfo(3).
 fn kept(id: &str) -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let cache = folder("DEBUGINFOD_CACHE_PATH").map(PathBuf::from);
@@ -39,7 +39,7 @@ fn kept(id: &str) -> Option<PathBuf> {
         Some(base?.join("debuginfod_client"))
     });
     let file = cache?.join(id).join(KIND);
-    // An empty one says that no server had it.
+    // An empty file means that no server had it.
     let is_there = file
         .metadata()
         .is_ok_and(|data| data.is_file() && data.len() > 0);
@@ -62,7 +62,7 @@ fn ask(id: &str) -> Option<PathBuf> {
     let child = command.stdin(null()).stderr(null()).stdout(Stdio::piped());
     let Ok(child) = child.spawn() else {
         HAS_NO_ANSWER.store(true, Ordering::Relaxed);
-        return None; // it is not installed
+        return None; // the client is not installed
     };
     let found = answer(child, started + WAIT_FOR_FILE);
     if found.is_none() && started.elapsed() >= Duration::from_secs(4) {
@@ -71,7 +71,7 @@ fn ask(id: &str) -> Option<PathBuf> {
     found
 }
 
-/// The path that it prints, if it does so in time.
+/// The path that the client prints, if it does so in time.
 fn answer(mut child: Child, until: Instant) -> Option<PathBuf> {
     let status = loop {
         match child.try_wait() {

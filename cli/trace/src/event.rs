@@ -1,6 +1,6 @@
-//! One call of malloc's family, as a trace has it.
+//! One call of malloc's family, as recorded in a trace.
 
-/// What was called. The numbers are those of `record/channel.h` and of the trace format.
+/// The function that was called. The numbers are those of `record/channel.h` and of the trace format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -9,9 +9,9 @@ pub enum Kind {
     /// Any of the functions that take an alignment.
     Aligned = 3,
     Free = 4,
-    /// A realloc begins: the block that it was given.
+    /// The start of a realloc, with the block that was passed to it.
     ReallocFrom = 5,
-    /// It has ended: the block that it returned. Follows its `ReallocFrom` in the same thread.
+    /// The end of a realloc, with the block that it returned. Follows its `ReallocFrom` in the same thread.
     ReallocTo = 6,
 }
 
@@ -38,7 +38,7 @@ impl Kind {
         })
     }
 
-    /// Does it return a block? The others take one.
+    /// Does it return a block? Other kinds free one.
     pub fn gives(self) -> bool {
         !matches!(self, Kind::Free | Kind::ReallocFrom)
     }
@@ -57,15 +57,15 @@ impl Kind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// In units of the trace's clock; never less than that of the thread's event before.
+    /// In units of the trace's clock; not before the thread's previous event.
     pub time: u64,
-    /// The block given or taken; 0 for an allocation that failed.
+    /// The block that was returned or freed; 0 for a failed allocation.
     pub address: u64,
-    /// Asked for; 0 where a block is taken.
+    /// The requested size; 0 if a block is freed.
     pub size: u64,
     /// The call stack's number within the process; 0: not recorded.
     pub stack: u32,
     pub kind: Kind,
-    /// Power of two, for `Aligned` only.
+    /// The log2 of the alignment; only for `Aligned`.
     pub alignment_log2: u8,
 }

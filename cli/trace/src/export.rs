@@ -1,4 +1,4 @@
-//! A trace as a Parquet file: one row an event, in order, for DuckDB, Polars, Spark and the like.
+//! Exports a trace as a Parquet file: one row per event, in order, for DuckDB, Polars, Spark and others.
 
 use crate::order::{Ordered, Step, What};
 use crate::reader::Reader;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 const ROWS_A_GROUP: usize = 1 << 20;
 
-// `age_ns` and `old_*` are of the block that a free or a realloc takes.
+// `age_ns` and `old_*` describe the block that a free or a realloc takes.
 const SCHEMA: &str = "
 message events {
     REQUIRED INT32 process;
@@ -35,7 +35,7 @@ message events {
     OPTIONAL INT64 age_ns;
 }";
 
-/// Some rows, column by column.
+/// A batch of rows, column by column.
 #[derive(Default)]
 struct Rows {
     process: Vec<i32>,
@@ -53,7 +53,7 @@ struct Rows {
     age: Vec<i64>,
 }
 
-/// Write all processes' events to a file. Returns the rows.
+/// Writes the events of all processes to a file. Returns the number of rows.
 pub fn to_parquet(reader: &Reader, path: &Path) -> Result<u64> {
     whole_file::replace_by(path, |file| write_rows(reader, path, file))
 }

@@ -1,4 +1,4 @@
-//! The file around the chunks: `docs/trace-format.md`.
+//! The format of the file around the chunks: `docs/trace-format.md`.
 
 use hakmem_heap::code::{Code, Identity};
 use hakmem_heap::shown::{hexadecimal, shown};
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 pub const MAGIC: [u8; 8] = *b"HAKTRACE";
-/// Version 1 gave every event a time of its own, and 2 had addresses in place of places; both are read as well.
+/// In version 1, every event had its own time. In version 2, stacks had addresses instead of places. Both can be read.
 pub const VERSION: u32 = 3;
 pub const FILE_HEAD_BYTES: u64 = 16;
 pub const RECORD_HEAD_BYTES: usize = 12;
 pub const TRAILER_BYTES: u64 = 16;
 pub const TRAILER_MAGIC: [u8; 8] = *b"HAKTREND";
-/// Longer than any record that is written; a length above it is damage.
+/// No record that is written is as long; a greater length is damage.
 pub const RECORD_BYTES_MAX: usize = 1 << 28;
 
-/// What a record holds. Records of other tags are skipped.
+/// The kind of a record's contents. Records with unknown tags are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Tag {
@@ -27,11 +27,11 @@ pub enum Tag {
     Events,
     /// Call stacks of one process.
     Stacks,
-    /// JSON, `Modules`: what a process had mapped.
+    /// JSON, `Modules`: the files that a process had mapped.
     Modules,
-    /// JSON, `Ending`: missing when the recording was cut off.
+    /// JSON, `Ending`: missing if the recording was cut off.
     End,
-    /// Where the chunks are.
+    /// The offsets of chunks and other records.
     Index,
     /// JSON, `Named`.
     Names,
@@ -61,7 +61,7 @@ impl Tag {
     }
 }
 
-/// A record as it lies in the file: its name, its length, a checksum over both and the contents.
+/// Writes a record: its name, its length, a checksum of both and of the contents, and the contents.
 pub fn put_record(out: &mut Vec<u8>, tag: Tag, contents: &[u8]) {
     let length = (contents.len() as u32).to_le_bytes();
     out.extend(tag.name());
@@ -85,7 +85,7 @@ pub struct Beginning {
     pub command: Vec<String>,
     /// Seconds since 1970.
     pub started: u64,
-    /// Of the clock that `time` is in; `Ending` has a better value.
+    /// The frequency of the clock that `time` is in; the value in `Ending` is better.
     pub units_per_second: f64,
     /// The time at which the recording began.
     pub start: u64,
@@ -96,7 +96,7 @@ pub struct Beginning {
 #[serde(default)]
 pub struct Process {
     pub process: u32,
-    /// The process that forked it; 0 for the first, and after an exec.
+    /// The parent that forked it; 0 for the first process, and after an exec.
     pub parent: u32,
     pub id: i32,
     pub program: String,
@@ -123,7 +123,7 @@ fn shown_all(words: &[String]) -> Vec<String> {
     words.iter().map(|word| shown(word.as_bytes())).collect()
 }
 
-/// A path as it is: a text, or if it is none, bytes.
+/// An exact path: text, or bytes if it is not valid text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Name {
@@ -155,21 +155,21 @@ impl From<Name> for Vec<u8> {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Module {
-    /// The number that places have; 0: of what was mapped when it was written.
+    /// The number in places; 0: mapped when this was written.
     pub number: u16,
     pub start: u64,
     pub end: u64,
-    /// Where the file's beginning was mapped.
+    /// The address at which the file's beginning was mapped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<u64>,
-    /// Where in the file `start` lies; without it, `start` to `end` is all that was mapped of the file.
+    /// The file offset of `start`; if it is missing, `start` to `end` is all that was mapped of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     pub path: Name,
     /// Hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build_id: Option<String>,
-    /// A hash of the file's first bytes, when it has no build id there; hexadecimal.
+    /// A hash of the file's first bytes, if they contain no build id; hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
 }
@@ -218,7 +218,7 @@ fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
     (0..text.len()).step_by(2).map(digits).collect()
 }
 
-/// Names that could not be found any more after the recording: of places, the innermost function first.
+/// Names that cannot be found after the recording: for each place, the innermost function first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Named {
@@ -237,21 +237,21 @@ pub struct Modules {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// The program did.
+    /// The program ended.
     #[default]
     Ended,
     /// `--limit` was reached.
     Limit,
     /// The disk was full.
     DiskFull,
-    /// By a signal to `hakmem record`.
+    /// A signal to `hakmem record` ended it.
     Stopped,
     #[serde(other)]
     Unknown,
 }
 
 impl Reason {
-    /// What is so of a trace that has not all that the program did.
+    /// Describes a trace that does not cover the whole run of the program; None for others.
     pub fn early(self) -> Option<&'static str> {
         match self {
             Reason::Limit => Some("ends at --limit, before the program did"),
@@ -262,7 +262,7 @@ impl Reason {
     }
 }
 
-/// A process of which nothing is known but that it ran.
+/// A process that ran and was not recorded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Unseen {
@@ -287,20 +287,20 @@ pub struct Ending {
     /// Events known to be missing.
     pub events_missed: u64,
     pub processes_missed: u64,
-    /// Processes that ran, and that the recorder was not in.
+    /// Processes that ran without the recorder.
     pub unseen: Vec<Unseen>,
-    /// Processes that ran with the recorder in them, and made no call.
+    /// Processes that ran with the recorder and made no call.
     pub quiet: Vec<Unseen>,
-    /// There may have been more, which lived for some milliseconds only: the kernel did not tell.
+    /// Further processes may have run for a few milliseconds, as the kernel did not report them.
     pub may_lack_processes: bool,
     pub units_per_second: f64,
     pub end: u64,
-    /// Of the program: what it returned, or 128 and the signal that killed it.
+    /// The program's exit code, or 128 plus the signal that killed it.
     pub exit_code: Option<i32>,
 }
 
 impl Ending {
-    /// The processes that the recorder was not in: their calls are in no sum.
+    /// Describes the processes without the recorder: their calls are missing in all sums.
     pub fn lacks(&self) -> Option<String> {
         let more = match self.unseen.len() {
             0 | 1 => String::new(),
@@ -310,7 +310,7 @@ impl Ending {
     }
 }
 
-/// Make every record's checksum right again, so that tests and the fuzzer reach what is behind it.
+/// Corrects every record's checksum, so that tests and the fuzzer reach the code behind the check.
 pub fn mend_checksums(file: &mut [u8]) {
     let mut at = FILE_HEAD_BYTES as usize;
     while let Some(head) = file.get(at..at + RECORD_HEAD_BYTES) {

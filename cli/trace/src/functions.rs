@@ -1,4 +1,4 @@
-//! The functions of a file, by address.
+//! Finds the functions of a file by address.
 
 use crate::code_files::Found;
 use crate::debug_files::{DebugFile, Places};
@@ -12,18 +12,18 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What pages are multiples of; those of some processors are larger, and their files are made for that.
+/// Rounds down to a page of 4 KiB. Some processors have larger pages, and their files are aligned to those.
 const PAGE_MASK: u64 = !4095;
 
-/// A file with code, as far as it can be read.
+/// The functions of a file, as far as it can be read.
 #[derive(Default)]
 pub struct Functions {
-    /// Of the file, for people.
+    /// The file's name, to be shown.
     name: String,
     loader: Option<Loader>,
-    /// Where the program headers put what lies in the file: offset, bytes, address.
+    /// The segments of the program headers: file offset, size, address.
     segments: Vec<(u64, u64, u64)>,
-    /// By address.
+    /// Sorted by address.
     all: Vec<Function>,
 }
 
@@ -34,7 +34,7 @@ struct Function {
 }
 
 impl Functions {
-    /// Of a file that is that of `code`.
+    /// Reads the functions of a file that was found for `code`.
     pub fn read(found: &Found, code: &Code, sources: &Sources, name: String) -> Functions {
         let mut functions = Functions {
             name,
@@ -80,7 +80,7 @@ impl Functions {
             .extend(symbols.filter_map(|symbol| function(&symbol)));
     }
 
-    /// What some distributions leave of the names in a stripped file: a small one, packed, in a section.
+    /// Reads .gnu_debugdata: some distributions leave a small compressed symbol table in a stripped file.
     fn add_packed<'data, R: ReadRef<'data>>(&mut self, file: &object::File<'data, R>) {
         let section = file.section_by_name(".gnu_debugdata");
         let Some(Ok(packed)) = section.map(|section| section.data()) else {
@@ -94,8 +94,7 @@ impl Functions {
         }
     }
 
-    /// What lies at an address of the process: the function, behind those that were inlined there. Empty: nothing
-    /// is known of it.
+    /// The function at an address of the process, after those that were inlined there. Empty if nothing is known.
     pub fn at(&self, address: u64, code: &Code, is_debug_only: bool) -> Vec<String> {
         let by_offset = code.offset.filter(|_| !is_debug_only).and_then(|offset| {
             let in_file = address - code.range.start + offset;
@@ -116,7 +115,7 @@ impl Functions {
             .map_or(Vec::new(), |address| self.names(address))
     }
 
-    /// The functions that are there, and where: their source line, or their file.
+    /// The functions at an address, each with its source line, or else with the file.
     fn names(&self, address: u64) -> Vec<String> {
         let mut found: Vec<(Vec<u8>, Option<String>)> = Vec::new();
         let frames = self.loader.as_ref().map(|one| one.find_frames(address));
@@ -133,8 +132,8 @@ impl Functions {
         }
         let symbol = self.function_at(address);
         match (found.last_mut(), symbol) {
-            // Functions that are not known outside of their file have their bare names there, without classes, name spaces
-            // and parameters, and whole ones in the table. The last is the one that the others were inlined into.
+            // Debugging information names file-local functions without classes, namespaces and parameters; the symbol table has
+            // their full names. The last function is the one into which the others were inlined.
             (Some((name, _)), Some(symbol)) if is_mangled(&symbol.name) && !is_mangled(name) => {
                 name.clone_from(&symbol.name);
             }
@@ -148,8 +147,8 @@ impl Functions {
         named.collect()
     }
 
-    /// The function that has the address in it. One that only precedes it, as the last exported function
-    /// before a stripped one does, would be a wrong name.
+    /// The function that contains the address. A function that ends before it would be a wrong name, for example the last
+    /// exported function before a stripped one.
     fn function_at(&self, address: u64) -> Option<&Function> {
         let behind = self
             .all
@@ -164,7 +163,7 @@ fn is_mangled(name: &[u8]) -> bool {
     name.starts_with(b"_Z") || name.starts_with(b"_R")
 }
 
-/// As the language writes it.
+/// The name as its language writes it.
 fn demangled(name: &[u8]) -> String {
     let text = std::str::from_utf8(name).ok().filter(|_| is_mangled(name));
     let rust = text.and_then(|text| rustc_demangle::try_demangle(text).ok());
@@ -173,7 +172,7 @@ fn demangled(name: &[u8]) -> String {
     shown(written.as_ref().map_or(name, |name| name.as_bytes()))
 }
 
-/// The crate knows ASCII only: other letters of an identifier are Q for it, as many as they have bytes.
+/// The crate accepts only ASCII: each byte of another letter is replaced by a Q.
 fn demangled_letters(name: &str) -> Option<String> {
     let mut masked = name.to_string();
     let mut replaced = Vec::new();
@@ -196,7 +195,7 @@ fn demangled_letters(name: &str) -> Option<String> {
             };
             let mask: String = identifier.bytes().map(mask).collect();
             if name.contains(&mask) {
-                return None; // nobody could tell the two
+                return None; // the two could not be told apart
             }
             masked.replace_range(start..end, &mask);
             replaced.push((mask, identifier));
@@ -211,19 +210,19 @@ fn demangled_letters(name: &str) -> Option<String> {
 
 fn demangled_cxx(name: &str) -> Option<String> {
     let symbol = cpp_demangle::Symbol::new(name).ok()?;
-    // The crate takes the first parameter of a constructor that is a template for what it returns: better none than
-    // wrong ones.
+    // The crate takes the first parameter of a templated constructor for its return type. No parameters are better than wrong
+    // ones.
     let is_made_by_template = ["C1I", "C2I", "C3I"].iter().any(|part| name.contains(part));
     let options = match is_made_by_template {
         true => cpp_demangle::DemangleOptions::new().no_params(),
         false => cpp_demangle::DemangleOptions::new(),
     };
     let mut written = symbol.demangle_with_options(&options).ok()?;
-    // It writes the arguments of a template of `operator<` so that the operator seems to be `<<`.
+    // The crate writes the template arguments of `operator<` so that it looks like `<<`.
     if name.contains("ltI") && !name.contains("ls") {
         written = written.replace("operator<<", "operator< <");
     }
-    // And it has the parts of a literal's operator in the wrong order.
+    // The crate writes the parts of a literal operator in the wrong order.
     let Some((before, after)) = written.split_once("::operator \"\"") else {
         return Some(written);
     };
@@ -231,7 +230,7 @@ fn demangled_cxx(name: &str) -> Option<String> {
     Some(format!("{scope}operator\"\" {suffix}{after}"))
 }
 
-/// Those of a process may be other ones than ours.
+/// The process may have another root folder, and other debug files, than we have.
 fn roots(sources: &Sources) -> Vec<PathBuf> {
     let inside = sources
         .process
@@ -278,7 +277,7 @@ mod tests {
         for nothing in [0x1120, 0x10ff, 0x8fff] {
             assert_eq!(at(nothing), [""; 0]);
         }
-        // The first segment lies where the file's beginning is mapped.
+        // The first segment begins where the file's beginning is mapped.
         let in_all = |address: u64| functions.at(0x7000_0000 + address, &code(None), false);
         assert_eq!(in_all(0x100), ["known (program)"]);
         assert_eq!(in_all(0x120), [""; 0]);

@@ -1,4 +1,4 @@
-//! Sleep on a word of memory, and wake who sleeps there.
+//! Sleeps on a word of memory, and wakes threads that sleep there.
 
 use std::sync::atomic::AtomicU32;
 

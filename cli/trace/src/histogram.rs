@@ -1,9 +1,9 @@
-//! Latencies, counted in buckets of 6 % width; of a fixed size, for use where nothing may allocate.
+//! Counts latencies in buckets of 6 % width. Its size is fixed, for use where nothing may allocate.
 
-/// Buckets a power of two.
+/// Buckets per power of two.
 const STEPS_LOG2: u32 = 4;
 const STEPS: usize = 1 << STEPS_LOG2;
-/// Latencies of up to 2^36 ticks, some ten seconds; longer ones are counted as those.
+/// Buckets up to 2^36 ticks, some ten seconds; longer latencies count in the last one.
 pub const BUCKETS: usize = (36 - STEPS_LOG2 as usize + 1) * STEPS;
 
 #[inline]
@@ -26,7 +26,7 @@ pub fn value_of(bucket: usize) -> f64 {
     (low + 0.5) * 2f64.powi(shift)
 }
 
-/// The latency that a part of all calls (0.999, say) does not exceed; None without any calls.
+/// The latency that this part of all calls (0.999, say) does not exceed; None without calls.
 pub fn quantile(counts: &[u64], part: f64) -> Option<f64> {
     let all: u64 = counts.iter().sum();
     let wanted = ((all as f64 * part).ceil() as u64).clamp(1, all.max(1));

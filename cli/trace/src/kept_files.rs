@@ -1,5 +1,5 @@
-//! Files that recorded code is of, kept open until the recording ends: a file that is gone or another by then gives its
-//! names to the trace. So do the names that a process has written down of code that it made itself.
+//! Keeps the files of recorded code open until the recording ends. If a file is removed or replaced by then, its names are
+//! written to the trace. So are the names that a process has written down for code that it generated.
 
 use crate::code_files::Found;
 use crate::functions::Functions;
@@ -10,28 +10,28 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// Descriptors that this may take: processes have 1,024 as a rule.
+/// The most descriptors for files; the usual limit for all is 1,024.
 const FILES_MAX: usize = 512;
-/// The same, a process that runs each.
+/// The most descriptors for perf maps, one per running process.
 const MAPS_MAX: usize = 128;
 
-/// A place, and its functions, the innermost first.
+/// A place and its functions, the innermost first.
 pub type PlaceNames = (u64, Vec<String>);
 
 #[derive(Default)]
 pub struct KeptFiles {
     files: HashMap<Identity, File>,
-    /// Of each recorded process, by its numbers.
+    /// By recorded process, then by the process's number for the file.
     codes: BTreeMap<u32, HashMap<u16, Code>>,
     places: BTreeMap<u32, BTreeSet<u64>>,
-    /// Of each process that runs: where it may write the names of code that it makes.
+    /// By running process: where it may write names of generated code.
     maps: BTreeMap<u32, MapPlace>,
-    /// Such names, of processes that have ended.
+    /// Names of generated code, of processes that have ended.
     made: Vec<(u32, Vec<PlaceNames>)>,
 }
 
 impl KeptFiles {
-    /// A file of the process that the kernel knows as `pid`; None: it is gone, or nobody knows.
+    /// Keeps a file of the process that the kernel knows as `pid`; None: it has ended, or its number is unknown.
     pub fn keep(&mut self, pid: Option<i32>, code: &Code) {
         let is_full = self.files.len() >= FILES_MAX;
         if code.identity == Identity::Unknown || is_full || self.files.contains_key(&code.identity)
@@ -55,7 +55,7 @@ impl KeptFiles {
             .insert(code.number, code);
     }
 
-    /// A process that begins: the kernel knows it as `pid`.
+    /// Begins a process that the kernel knows as `pid`.
     pub fn begin(&mut self, process: u32, pid: i32) {
         if self.maps.len() < MAPS_MAX {
             let map = MapPlace::of(pid);
@@ -67,7 +67,7 @@ impl KeptFiles {
         self.places.entry(process).or_default().extend(places);
     }
 
-    /// It has ended, or has become another program: what it has written of its own code is whole.
+    /// The process has ended or executed another program, so its names of generated code are complete.
     pub fn end(&mut self, process: u32) {
         let map = self.maps.remove(&process);
         let (Some(map), Some(places)) = (map, self.places.get(&process)) else {
@@ -94,7 +94,7 @@ impl KeptFiles {
         }
     }
 
-    /// By process, names of the places that cannot be named any more when it has ended.
+    /// The names that cannot be found after the recording, by process.
     pub fn names(&mut self) -> Vec<(u32, Vec<PlaceNames>)> {
         let running: Vec<u32> = self.maps.keys().copied().collect();
         running.into_iter().for_each(|process| self.end(process));
@@ -103,7 +103,7 @@ impl KeptFiles {
         all
     }
 
-    /// Of places whose files cannot be found any more.
+    /// The names of places whose files cannot be found any more.
     fn lost_names(&self) -> Vec<(u32, Vec<PlaceNames>)> {
         let mut lost: HashMap<&Identity, Option<Functions>> = HashMap::new();
         let mut all = Vec::new();
@@ -139,7 +139,7 @@ impl KeptFiles {
         all
     }
 
-    /// The functions of a file that is open here and can be found nowhere else.
+    /// The functions of a file that is open here and cannot be found anywhere else.
     fn lost(&self, code: &Code) -> Option<Functions> {
         let file = self.files.get(&code.identity)?;
         let sources = Sources::default();

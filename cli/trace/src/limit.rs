@@ -1,11 +1,11 @@
-//! Whether a program would have fitted into a limit of memory under an allocator, and the call with which it would not have:
-//! what is resident against the limit. No limit is set, as what the system counts against one has other parts than blocks.
+//! Would a program have fitted into a memory limit with an allocator, and which call would have exceeded it? Resident bytes are
+//! compared with the limit. No real limit is set, as the system counts other memory than blocks, too.
 
 use crate::plan::Place;
 use crate::replay::ReplayDocument;
 use serde::{Deserialize, Serialize};
 
-/// What was asked, and the answers.
+/// The limit, and the verdict on each allocator.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Limit {
     pub bytes: u64,
@@ -15,13 +15,13 @@ pub struct Limit {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Verdict {
     pub allocator: String,
-    /// The largest of the runs.
+    /// The highest peak of all runs.
     pub peak: u64,
     pub runs: u32,
     pub runs_over: u32,
-    /// Of the first of them to exceed it, the part of the recording in which it did, in seconds.
+    /// In which part of the recording the first run exceeded the limit, in seconds.
     pub between: Option<(f64, f64)>,
-    /// The call with which one more run exceeded it.
+    /// The call with which an additional run exceeded it.
     pub place: Option<Place>,
 }
 
@@ -30,7 +30,7 @@ impl Verdict {
         self.runs_over == 0
     }
 
-    /// Without the call; and the window in which the limit was first exceeded.
+    /// The verdict without `place`, and the first window in which the limit was exceeded.
     pub fn of(document: &ReplayDocument, allocator: &str, bytes: u64) -> (Verdict, Option<usize>) {
         let mut verdict = Verdict {
             allocator: allocator.into(),

@@ -1,9 +1,9 @@
-//! The events of a process's threads in one order, and the blocks that they are about.
+//! Puts the events of a process's threads in one order, and matches them with blocks.
 //!
-//! Within a thread the order is the trace's. Between threads times decide, and what times cannot:
-//! an address is given only while it is free, and taken only while it is live. A call that seems to
-//! come too early waits for the others. (Processors' counters have to differ by less than the time
-//! that a block takes from one thread to another.) What has not come after `WAIT_SECONDS` is missing.
+//! Within a thread, the trace has the order. Between threads, times decide, together with two rules: an address is handed out
+//! only while it is free, and freed only while it is live. A call that seems too early waits for the others. (Processors'
+//! clocks must differ by less than the time that a block takes from one thread to another.) What does not come within
+//! `WAIT_SECONDS` is missing.
 
 use crate::codec::Decoder;
 use crate::event::{Event, Kind};
@@ -15,21 +15,21 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 const WAIT_SECONDS: f64 = 0.001;
-/// A free by so much earlier than the allocation of its address is of an older block there.
+/// A free that is this much earlier than the allocation of its address belongs to an older block.
 const SURELY_EARLIER_SECONDS: f64 = 0.5e-6;
 
-/// A burst of events of which only the first has a time of its own is not longer than this.
+/// The longest burst of events in which only the first has its own time.
 const BURST_SECONDS: f64 = 20e-6;
-/// A block that is live, or was until the step that tells of it.
+/// A block that is live, or was live until the step that reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
     pub address: u64,
     pub size: u64,
-    /// When it was given, and by which thread and stack.
+    /// When it was allocated, and by which thread and stack.
     pub time: u64,
     pub thread: u32,
     pub stack: u32,
-    /// How many calls its slot has seen before.
+    /// How many calls its slot had before.
     pub turn: u32,
 }
 
@@ -40,26 +40,26 @@ pub enum What {
     Aligned {
         log2: u8,
     },
-    /// `before` is the block; also when the program's realloc to size 0 freed it.
+    /// `before` is the freed block; also for a realloc to size 0 that freed it.
     Free,
-    /// `before` is the block that it was, of the same slot.
+    /// `before` is the old block, which had the same slot.
     Realloc,
-    /// An allocation that returned nothing.
+    /// An allocation that failed.
     Failed,
-    /// Of a block whose allocation the trace does not have.
+    /// A free of a block whose allocation is not in the trace.
     ForeignFree,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    /// Position in `Ordered::threads`.
+    /// An index into `Ordered::threads`.
     pub thread: usize,
     pub time: u64,
     pub what: What,
-    /// The block's number: of all blocks that are live at one time no two have the same.
+    /// The block's slot; two blocks that are live at the same time never share one.
     pub slot: u32,
     pub turn: u32,
-    /// Of the block given; for a free, of the one taken.
+    /// The address that was allocated or, for a free, that was freed.
     pub address: u64,
     pub size: u64,
     pub stack: u32,
@@ -70,7 +70,7 @@ struct Thread {
     chunks: VecDeque<Chunk>,
     events: Vec<Event>,
     next: usize,
-    /// The slot of a realloc that has begun.
+    /// The slot of the realloc that the thread has begun.
     moving: Option<u32>,
 }
 
@@ -80,19 +80,19 @@ pub struct Ordered<'a> {
     wait: u64,
     surely_earlier: u64,
     burst: u64,
-    /// Numbers of the threads.
+    /// The threads' numbers.
     pub threads: Vec<u32>,
     states: Vec<Thread>,
-    /// Threads by the time of their next event, but for those in `waiting`.
+    /// Threads by the time of their next event, except those in `waiting`.
     queue: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Threads whose next event cannot be yet, oldest first.
+    /// Threads whose next event is not possible yet, the oldest first.
     waiting: Vec<(u64, usize)>,
     live: FxHashMap<u64, u32>,
     blocks: Vec<Block>,
     free_slots: FreeSlots,
     pub live_bytes: u64,
     pub live_blocks: u64,
-    /// Steps that others waited for, and those that never came.
+    /// How many calls take a block that the trace does not know, and how many frees are missing.
     pub foreign: u64,
     pub implied: u64,
     pending: Option<Step>,
@@ -102,7 +102,7 @@ fn is_free(blocks: &[Block], slot: Slot) -> bool {
     blocks[slot.number as usize].turn == slot.turn
 }
 
-/// Events that have no times of their own lie evenly between those that have, if these are near.
+/// Spreads events without their own times evenly between their neighbours with times, if these are near.
 fn spread_times(events: &mut [Event], burst: u64) {
     let mut first = 0;
     for next in 1..events.len() {
@@ -177,13 +177,13 @@ impl<'a> Ordered<'a> {
         self.blocks.len()
     }
 
-    /// Has the thread no events any more?
+    /// Does the thread have no more events?
     pub fn has_ended(&self, thread: usize) -> bool {
         let state = &self.states[thread];
         state.next == state.events.len() && state.chunks.is_empty()
     }
 
-    /// Blocks that nobody has freed.
+    /// Blocks that were never freed.
     pub fn survivors(&self) -> impl Iterator<Item = &Block> {
         self.live.values().map(|&slot| &self.blocks[slot as usize])
     }
@@ -212,7 +212,7 @@ impl<'a> Ordered<'a> {
         self.live.contains_key(&event.address) != event.kind.gives()
     }
 
-    /// The thread whose turn it is, with its event; false: only force can make it fit.
+    /// The thread whose turn it is, with its event; false if the event is not possible and has to be forced.
     fn choose(&mut self) -> Result<Option<(usize, Event, bool)>> {
         for position in 0..self.waiting.len() {
             let (_, thread) = self.waiting[position];
@@ -258,7 +258,7 @@ impl<'a> Ordered<'a> {
         )
     }
 
-    /// Who waits to free this address since long before it is given: a block that nobody knows.
+    /// A waiting thread whose free of this address is much earlier than this allocation: it frees an unknown block.
     fn older_free(&self, given: &Event) -> Option<usize> {
         if !given.kind.gives() || given.address == 0 {
             return None;
@@ -279,7 +279,7 @@ impl<'a> Ordered<'a> {
         Ok(())
     }
 
-    /// The next one; None after the last.
+    /// The next step; None after the last one.
     pub fn step(&mut self) -> Result<Option<Step>> {
         if let Some(step) = self.pending.take() {
             return Ok(Some(step));
@@ -325,7 +325,7 @@ impl<'a> Ordered<'a> {
         })
     }
 
-    /// Take a block out of the live ones: its slot is free for another.
+    /// Removes a live block and frees its slot.
     fn end_block(&mut self, thread: usize, slot: u32) -> Block {
         let block = self.blocks[slot as usize];
         let turn = block.turn + 1;
@@ -363,7 +363,7 @@ impl<'a> Ordered<'a> {
         }
     }
 
-    /// A free that the trace lacks: the address has been given again.
+    /// Adds a free that is missing in the trace: the address was handed out again.
     fn imply_free(&mut self, thread: usize, event: &Event) -> Option<Step> {
         let slot = self.live.remove(&event.address)?;
         self.implied += 1;
@@ -413,7 +413,7 @@ impl<'a> Ordered<'a> {
 
     fn moved(&mut self, thread: usize, event: &Event, fits: bool) -> Option<Step> {
         let Some(slot) = self.states[thread].moving.take() else {
-            // Of a block that the trace does not know: from here on it does.
+            // A realloc of an unknown block: the block is known from now on.
             self.foreign += 1;
             return self.given(thread, event, fits);
         };

@@ -1,11 +1,11 @@
-//! The number by which we know a process that says its own.
+//! Finds our number for a process that states its own.
 //!
-//! In a namespace of its own a process has another number there than here, and ours of that number is another process.
-//! The right one has the channel mapped, and says in its status which number it has inside.
+//! A process in another PID namespace has another number there, and that number may be another process here. The right process
+//! has the channel mapped, and its status has the number inside.
 
 use std::fs;
 
-/// The process that has `inode`, the channel's memory, mapped, and `id` for its own number.
+/// The process that has mapped `inode`, the channel's memory, and whose own number is `id`.
 pub fn outer_pid(id: i32, inode: u64) -> Option<i32> {
     let is_it = |pid: &i32| has_mapped(*pid, inode);
     if inner_id(id) == Some(id) && is_it(&id) {
@@ -16,7 +16,7 @@ pub fn outer_pid(id: i32, inode: u64) -> Option<i32> {
     pids.filter(|pid| inner_id(*pid) == Some(id)).find(is_it)
 }
 
-/// The number of a process in the innermost namespace that it is in.
+/// A process's number in its innermost namespace.
 fn inner_id(pid: i32) -> Option<i32> {
     let status = fs::read(format!("/proc/{pid}/status")).ok()?;
     let status = String::from_utf8_lossy(&status);

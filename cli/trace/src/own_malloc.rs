@@ -1,10 +1,10 @@
-//! Which allocator this very process has.
+//! Finds out which allocator this process itself uses.
 
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use std::ffi::{CStr, c_void};
 
-/// The file whose function a program gets that calls it by this name.
+/// The file that defines the function to which this name resolves.
 pub fn owner_of(name: &CStr) -> Result<String> {
     // SAFETY: dladdr fills in what it is given; the name that it finds lives as long as the library.
     unsafe {
@@ -19,7 +19,7 @@ pub fn owner_of(name: &CStr) -> Result<String> {
     }
 }
 
-/// Is a block of malloc known to hakmem? None: there is no hakmem here.
+/// Does hakmem know a block of malloc? None if hakmem is not loaded.
 pub fn owned_by_hakmem() -> Option<bool> {
     // SAFETY: the function's type is that of hakmem.h; the block is freed once.
     unsafe {

@@ -1,4 +1,4 @@
-//! Memory that no allocator knows of, and how much memory the process has.
+//! Memory outside of any allocator, and how much memory this process has.
 
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 
-/// An array of zeros in a mapping of its own, all of it resident. Never given back.
+/// An array of zeros in its own mapping, entirely resident. Never unmapped.
 pub struct Pages<T> {
     start: NonNull<T>,
     count: usize,
@@ -19,7 +19,7 @@ unsafe impl<T: Sync> Sync for Pages<T> {}
 unsafe impl<T: Send> Send for Pages<T> {}
 
 impl<T> Pages<T> {
-    /// T has to be valid when all its bytes are zero.
+    /// T must be valid if all its bytes are zero.
     pub fn new(count: usize) -> Result<Pages<T>> {
         if count == 0 {
             return Ok(Pages {
@@ -68,11 +68,11 @@ impl<T> AsMut<[T]> for Pages<T> {
     }
 }
 
-/// Reads how much of this process is resident, without allocating.
+/// Reads how much of this process is resident, without any allocation.
 pub struct Resident {
     statm: File,
     status: File,
-    /// Absent where the kernel lets nobody begin a peak anew.
+    /// None if the kernel does not let us reset the peak.
     clear_refs: Option<File>,
     page_bytes: u64,
 }
@@ -97,7 +97,7 @@ impl Resident {
         digits.map_or(0, number) * self.page_bytes
     }
 
-    /// Let the peak begin anew.
+    /// Resets the peak.
     pub fn forget_peak(&self) {
         let _ = self.clear_refs.as_ref().map(|mut file| file.write(b"5"));
     }
@@ -111,13 +111,13 @@ impl Resident {
     }
 }
 
-/// What such a file has now, as far as there is room.
+/// Reads such a file's current content, as far as it fits.
 fn read_into<'a>(file: &File, text: &'a mut [u8]) -> &'a [u8] {
     let length = file.read_at(text, 0).unwrap_or(0);
     &text[..length]
 }
 
-/// The digits of a text, as a number.
+/// The digits of a text as a number.
 fn number(text: &[u8]) -> u64 {
     let digits = text.iter().filter(|byte| byte.is_ascii_digit());
     digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))

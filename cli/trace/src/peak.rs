@@ -1,34 +1,34 @@
-//! The moment at which most was live, who held what then, and blocks that lived only for a moment.
+//! The moment with the most live bytes, who held them then, and temporary blocks.
 
 use crate::order::{Ordered, Step, What};
 use serde::Serialize;
 
-/// When most was live.
+/// The moment with the most live bytes.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Peak {
     /// Since the first call.
     pub seconds: f64,
-    /// Calls until then, that one included; of all that took or gave a block.
+    /// How many calls there were until then, including that one. Failed calls and frees of unknown blocks do not count.
     pub operation: u64,
     pub operations: u64,
     pub live_bytes: u64,
     pub live_blocks: u64,
-    /// Of the call that made it the most.
+    /// The call that made the peak.
     pub thread: u32,
     pub size: u64,
     pub stack: u32,
-    /// How often the most has risen.
+    /// How often the peak has risen.
     #[serde(skip)]
     pub number: u64,
 }
 
 impl Peak {
-    /// Every call, before its block is noted anywhere.
+    /// Counts a call; comes before its block is recorded.
     pub fn count(&mut self, step: &Step) {
         self.operations += u64::from(!matches!(step.what, What::Failed | What::ForeignFree));
     }
 
-    /// More is live than ever before, after this call.
+    /// Records a new peak, after the call that made it.
     pub fn rise(&mut self, step: &Step, ordered: &Ordered, seconds: f64) {
         *self = Peak {
             seconds,
@@ -44,14 +44,14 @@ impl Peak {
     }
 }
 
-/// What a call site, or a class of sizes, has of all that is live: now, at most, and when all was most.
+/// The live blocks of a call site or a size class: now, at its own peak, and at the process's peak.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Held {
     pub live_blocks: u64,
     pub live_bytes: u64,
     pub live_blocks_peak: u64,
     pub live_bytes_peak: u64,
-    /// Of the peak `number`, once this has changed since; before that it is what is live.
+    /// The value at the peak `number`, if it has changed since; if not, the live value is that of the peak.
     pub at_peak_blocks: u64,
     pub at_peak_bytes: u64,
     #[serde(skip)]
@@ -59,8 +59,8 @@ pub struct Held {
 }
 
 impl Held {
-    /// A peak rises with most calls of a program that grows, and a site changes seldom: so it notes what it had only when it
-    /// changes for the first time since the peak.
+    /// While a program grows, most calls raise the peak, but a site changes seldom. So a site saves its value only when it
+    /// first changes after a peak.
     pub fn keep(&mut self, peak: &Peak) {
         if self.number != peak.number {
             self.number = peak.number;
@@ -83,7 +83,7 @@ impl Held {
         self.live_bytes -= bytes;
     }
 
-    /// Another process's: peaks as if they were at one time.
+    /// Adds another process's figures; peaks are added as if they had been at the same time.
     pub fn add(&mut self, other: &Held) {
         self.live_blocks += other.live_blocks;
         self.live_bytes += other.live_bytes;
@@ -94,12 +94,12 @@ impl Held {
     }
 }
 
-/// Which blocks are temporary: freed by the thread that asked for them, which has asked for at most `within` others meanwhile.
+/// Finds temporary blocks: freed by the thread that allocated them, which has allocated at most `within` others in between.
 pub struct Ages {
     within: u64,
-    /// Blocks that each thread was given.
+    /// How many blocks each thread has allocated.
     given: Vec<u64>,
-    /// By slot: how many its thread had been given then, the block included.
+    /// By slot: how many blocks its thread had allocated, including this one.
     born: Vec<u64>,
 }
 
@@ -121,7 +121,7 @@ impl Ages {
         self.born[slot] = self.given[step.thread];
     }
 
-    /// Of a block that its own thread gives back. A realloc gives back before it is given.
+    /// Called for a block that its own thread frees. A realloc frees first, and then allocates.
     pub fn is_temporary(&self, step: &Step) -> bool {
         let born = self.born[step.slot as usize];
         self.given[step.thread] - born <= self.within

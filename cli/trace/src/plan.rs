@@ -1,10 +1,9 @@
-//! A trace made ready for replay: a file of operations, which the measured process reads window by
-//! window, so that a trace of any length needs little memory.
+//! Prepares a trace for replay: writes a file of operations, which the measured process reads window by window. So a trace of
+//! any length needs little memory.
 //!
-//! A window is a stretch of the common order. In it each thread has its operations one after the
-//! other; an operation waits until its block's slot has come to its turn, and so nothing is freed
-//! before it is allocated, nor allocated before the slot's last block is gone. Between windows all
-//! threads rest, and the memory is measured.
+//! A window is a part of the common order. Within it, each thread has a list of operations. An operation waits until its
+//! block's slot has reached its turn, so nothing is freed before it is allocated, and no slot is reused before its last block
+//! is freed. Between windows, all threads rest and the memory is measured.
 
 use crate::order::{Ordered, Step, What};
 use crate::reader::Reader;
@@ -16,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
-/// Windows, and so points of the curves of memory, unless they would be too short or too long.
+/// The number of windows, and so of points on the memory curves, unless windows would be too short or too long.
 const WINDOWS: u64 = 400;
 const WINDOW_OPERATIONS: std::ops::RangeInclusive<u64> = 20_000..=1 << 20;
-/// Threads that have operations in one window, and so are alive at one time.
+/// The most threads with operations in one window, so the most that exist at a time.
 const WINDOW_THREADS: usize = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,13 +45,13 @@ impl Call {
     }
 }
 
-/// As it lies in the file and in the memory of the measured process.
+/// The format in the file and in the measured process's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Operation {
     pub slot: u32,
     pub turn: u32,
-    /// Size in bits 0 to 47, log2 of the alignment from 48, the call from 56.
+    /// The size in bits 0 to 47, log2 of the alignment from 48, the call from 56.
     packed: u64,
 }
 
@@ -95,13 +94,13 @@ impl Operation {
     }
 }
 
-/// What one thread does in a window.
+/// The work of one thread in a window.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Share {
-    /// The worker that does it: one is used by one thread after the other.
+    /// The worker that does it; several threads may use one worker, one after the other.
     pub worker: u32,
     pub operations: u32,
-    /// The thread begins with this window; it ends with it.
+    /// Does the thread begin with this window; does it end with it?
     pub begins: bool,
     pub ends: bool,
 }
@@ -109,14 +108,14 @@ pub struct Share {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Window {
     pub shares: Vec<Share>,
-    /// What the program asked for and had not freed, after the window and at most in it.
+    /// The program's live bytes: after the window, and the most within it.
     pub live_bytes: u64,
     pub live_bytes_peak: u64,
     pub live_blocks: u64,
     pub seconds: f64,
 }
 
-/// Goes before the operations of a run: all that the measured process has to know.
+/// Precedes the operations of a run: everything that the measured process must know.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Plan {
     pub process: u32,
@@ -127,7 +126,7 @@ pub struct Plan {
     pub operations: u64,
     pub windows: Vec<Window>,
     pub live_bytes_peak: u64,
-    /// Events that cannot be replayed: allocations that failed, frees of blocks that are not known.
+    /// Events that cannot be replayed: failed allocations, and frees of unknown blocks.
     pub skipped: u64,
 }
 
@@ -144,7 +143,7 @@ impl Plan {
     }
 }
 
-/// A call of a plan: in which window, in whose share of it, and the how manieth of that.
+/// A call of a plan: the window, the share in it, and the call's index in the share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct At {
     pub window: u32,
@@ -155,17 +154,17 @@ pub struct At {
 /// The same call in the trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Place {
-    /// Its number among all that are replayed, from 1.
+    /// Its number among all replayed calls, from 1.
     pub operation: u64,
-    /// In the recording.
+    /// The time in the recording.
     pub seconds: f64,
     pub thread: u32,
     pub call: String,
     pub size: u64,
-    /// What the program had asked for and not freed, with this call.
+    /// The program's live bytes, including this call.
     pub live_bytes: u64,
     pub stack: u32,
-    /// Who called: names of functions, where the trace has them, the innermost first.
+    /// The calling functions if the trace has names, the innermost first.
     #[serde(default)]
     pub frames: Vec<String>,
 }
@@ -173,10 +172,10 @@ pub struct Place {
 struct Maker<W: Write> {
     out: W,
     plan: Plan,
-    /// This window's operations by thread, in the order of their first ones.
+    /// This window's operations by thread, in the order of each thread's first one.
     threads: Vec<(usize, Vec<Operation>)>,
     position: FxHashMap<usize, usize>,
-    /// Threads that have a worker, and workers that have no thread.
+    /// Threads with a worker, and workers without a thread.
     workers: FxHashMap<usize, u32>,
     idle: Vec<u32>,
     operations: u64,
@@ -184,18 +183,18 @@ struct Maker<W: Write> {
     wanted: Option<At>,
 }
 
-/// Write the operations of a process to a file.
+/// Writes the operations of a process to a file.
 pub fn make(reader: &Reader, process: u32, file: &File) -> Result<Plan> {
     let out = BufWriter::with_capacity(1 << 20, file);
     Ok(walk(reader, process, out, None)?.0)
 }
 
-/// What a call of the plan is in the trace.
+/// Finds a call of the plan in the trace.
 pub fn find(reader: &Reader, process: u32, at: At) -> Result<Option<Place>> {
     Ok(walk(reader, process, std::io::sink(), Some(at))?.1)
 }
 
-/// The plan; or the call that is wanted, and as much of the plan as is before that.
+/// The plan; or the wanted call, with the plan up to there.
 fn walk<W: Write>(
     reader: &Reader,
     process: u32,
@@ -270,7 +269,7 @@ pub fn unwritten(error: std::io::Error) -> Error {
 }
 
 impl<W: Write> Maker<W> {
-    /// The call, if it is the one that is wanted.
+    /// Adds a step; returns its call if it is the wanted one.
     fn add(&mut self, step: &Step) -> Option<Call> {
         let call = match step.what {
             What::Malloc => (Call::Malloc, 0),
@@ -302,7 +301,7 @@ impl<W: Write> Maker<W> {
 
     fn end_window(&mut self, ordered: &Ordered, seconds: f64) -> std::io::Result<()> {
         let mut shares = Vec::new();
-        let mut left = Vec::new(); // workers, for the windows after this one
+        let mut left = Vec::new(); // workers that later windows may use
         for (thread, operations) in std::mem::take(&mut self.threads) {
             let begins = !self.workers.contains_key(&thread);
             let worker = *self.workers.entry(thread).or_insert_with(|| {
@@ -314,7 +313,7 @@ impl<W: Write> Maker<W> {
             for operation in &operations {
                 self.out.write_all(&operation.bytes())?;
             }
-            // A thread without further events ends, and leaves its worker to another.
+            // A thread without further events ends, and another one can use its worker.
             let ends = ordered.has_ended(thread);
             if ends {
                 self.workers.remove(&thread);

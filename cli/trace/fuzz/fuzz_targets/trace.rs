@@ -1,4 +1,4 @@
-//! Whatever a file holds, reading it ends with events or with a line.
+//! Reading a file, whatever it contains, ends with events or with an error line.
 #![no_main]
 
 use hakmem_trace::format::{self, mend_checksums};

@@ -26,7 +26,7 @@ const SLEEP: Duration = Duration::from_millis(10);
 // The events of a ring fit into one chunk.
 const _: () = assert!(channel::RING_WORDS <= CHUNK_EVENTS);
 
-/// A program that has announced itself.
+/// A program that has introduced itself.
 struct Known {
     /// The number that it has in its own PID namespace.
     id: i32,

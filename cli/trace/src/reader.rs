@@ -1,4 +1,4 @@
-//! Opens a trace, whole or cut off, and reads its records one at a time.
+//! Opens a trace, complete or cut off, and reads its records one at a time.
 
 use crate::codec::{self, ChunkHead, Decoder, get};
 use crate::event::Event;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 mod stacks;
 
 const INDEX_BYTES_MAX: usize = 1 << 30;
-/// Of a record's name, and of what is searched for one at a time.
+/// The length of a record's name, and how many bytes a search reads at a time.
 const NAME_BYTES: usize = 4;
 const WINDOW_BYTES: usize = 1 << 16;
 
@@ -32,11 +32,11 @@ pub struct Reader {
     pub bytes: u64,
     pub beginning: Beginning,
     pub processes: Vec<Process>,
-    /// In the order of the file, which for each thread is the order of its events.
+    /// In the order of the file; for each thread, this is the order of its events.
     pub chunks: Vec<Chunk>,
     /// None: the recording was cut off.
     pub ending: Option<Ending>,
-    /// A line for the user, when not all is there.
+    /// One line for the user, if something is missing.
     pub warning: Option<String>,
     version: u32,
     stacks: Vec<u64>,
@@ -48,11 +48,11 @@ pub struct Reader {
 struct Damage {
     places: u64,
     bytes: u64,
-    /// Bytes behind the end.
+    /// The number of bytes behind the end.
     behind: u64,
 }
 
-/// How far a scan without an index came.
+/// What a scan without an index has found.
 enum Found {
     Record {
         tag: Option<Tag>,
@@ -86,7 +86,7 @@ impl Reader {
             names: Vec::new(),
         };
         let is_head_whole = reader.check_head()?;
-        // What two traces make, one behind the other, has an index that leads into the first one.
+        // In a file made of two concatenated traces, the index points into the first one.
         let is_last = |offset| {
             let index = reader.find(offset);
             matches!(index, Ok(Found::Record { next, .. }) if next + format::TRAILER_BYTES == bytes)
@@ -109,7 +109,7 @@ impl Reader {
         Ok(reader)
     }
 
-    /// What was read in vain.
+    /// Drops what was read from an invalid index.
     fn forget(&mut self) {
         self.beginning = Beginning::default();
         self.processes.clear();
@@ -124,7 +124,7 @@ impl Reader {
         &self.path
     }
 
-    /// Was it recorded with call stacks? A process that asks for no memory has none all the same.
+    /// Was the trace recorded with call stacks? A process without allocations has none even so.
     pub fn has_stacks(&self) -> bool {
         self.beginning.stack_frames != 0
     }
@@ -148,12 +148,12 @@ impl Reader {
             .unwrap_or(1e9)
     }
 
-    /// By its first bytes; whether it can be read is another question.
+    /// Decides by the file's first bytes; the rest may be unreadable.
     pub fn is_one(path: &Path) -> bool {
         input::first_bytes(path).is_some_and(|begin| begin == format::MAGIC)
     }
 
-    /// False: it is damaged, but the first record is where it should be.
+    /// False if the header is damaged, but the first record is in its place.
     fn check_head(&mut self) -> Result<bool> {
         let path = self.path.shown();
         let mut head = [0; FILE_HEAD_BYTES as usize];
@@ -226,12 +226,12 @@ impl Reader {
             });
         }
         if next == self.bytes {
-            return Ok(Found::End); // the last record, of which not all reached the disk
+            return Ok(Found::End); // the last record is incomplete on disk
         }
         Err(self.damaged(offset, "a wrong checksum"))
     }
 
-    /// A record that has to be there.
+    /// A record that must be there.
     fn record(&self, offset: u64, wanted: Tag) -> Result<Vec<u8>> {
         match self.find(offset)? {
             Found::Record { tag, contents, .. } if tag == Some(wanted) => Ok(contents),
@@ -245,7 +245,7 @@ impl Reader {
             .map_err(|_| self.damaged(offset, "a record that cannot be understood"))
     }
 
-    /// Take note of a record that is not a chunk.
+    /// Adds the content of a record that is not a chunk.
     fn note(&mut self, offset: u64, tag: Tag, contents: &[u8]) -> Result<()> {
         match tag {
             Tag::Begin => {
@@ -281,7 +281,7 @@ impl Reader {
                 Found::End => return Err(self.damaged(at, "the record is cut off")),
             }
         }
-        // Whoever reads chunks later finds no damage then.
+        // Reads all chunks now, so that nobody finds damage in them later.
         for chunk in &self.chunks {
             let contents = self.record(chunk.offset, Tag::Events)?;
             if codec::read_head(&contents) != Some(chunk.head) {
@@ -324,7 +324,7 @@ impl Reader {
         Some(others)
     }
 
-    /// Without an index, or with damage: all records that there are, also behind what cannot be read. And what is wrong.
+    /// Reads all records without the index, also those behind unreadable parts. Returns what is wrong.
     fn scan(&mut self, is_head_whole: bool) -> Result<Vec<String>> {
         let mut offset = FILE_HEAD_BYTES;
         let mut damage = Damage {
@@ -339,7 +339,7 @@ impl Reader {
                     contents,
                     next,
                 }) => (tag, contents, next),
-                // A length that is damaged may lead beyond the end.
+                // A damaged length may point beyond the end.
                 _ => match self.next_record(offset + 1) {
                     Some(found) => {
                         damage.places += 1;
@@ -348,7 +348,7 @@ impl Reader {
                         continue;
                     }
                     None => {
-                        // Behind the end there is the index, and nothing else.
+                        // Behind the end record, only the index may follow.
                         let is_damaged = self.ending.is_some() && offset < self.bytes;
                         damage.places += u64::from(is_damaged);
                         break;
@@ -362,7 +362,7 @@ impl Reader {
                     self.chunks.push(Chunk { offset, head });
                 }
                 Some(Tag::Index) => {
-                    // The last one, and what is behind it is of a known length.
+                    // The index must be the last record, and a trailer of known length must follow it.
                     let is_end = damage.places == 0 && next + format::TRAILER_BYTES == self.bytes;
                     damage.places += u64::from(is_end && self.index_offset() != Some(offset));
                     damage.behind = self.bytes.saturating_sub(next + format::TRAILER_BYTES);
@@ -378,7 +378,7 @@ impl Reader {
         Ok(self.doubts(offset, &damage))
     }
 
-    /// Where the next record begins that is whole.
+    /// The start of the next complete record.
     fn next_record(&self, from: u64) -> Option<u64> {
         let mut window = vec![0; WINDOW_BYTES];
         let mut at = from;
@@ -403,7 +403,7 @@ impl Reader {
         None
     }
 
-    /// What records that are lost would have said, as far as others tell it.
+    /// Fills in what lost records would have contained, as far as other records tell.
     fn fill_in(&mut self) {
         if self.beginning == Beginning::default() {
             let first = self.chunks.iter().map(|chunk| chunk.head.first).min();
@@ -422,7 +422,7 @@ impl Reader {
         }
     }
 
-    /// What of the file itself is wrong.
+    /// What is wrong with the file itself.
     fn doubts(&self, offset: u64, damage: &Damage) -> Vec<String> {
         let events = self.events();
         let mut parts = Vec::new();
@@ -461,7 +461,7 @@ impl Reader {
         parts
     }
 
-    /// Why not all that the program did is there, though all of the file is.
+    /// Why the trace lacks a part of the program's run, though the file is complete.
     fn ended_early(&self) -> Vec<String> {
         let Some(ending) = &self.ending else {
             return Vec::new();
@@ -481,7 +481,7 @@ impl Reader {
         time.saturating_sub(self.beginning.start) as f64 / self.units_per_second()
     }
 
-    /// Append a chunk's events.
+    /// Appends a chunk's events.
     pub fn read_chunk(
         &self,
         chunk: &Chunk,

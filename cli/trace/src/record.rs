@@ -1,4 +1,4 @@
-//! Runs a program with the recorder preloaded, and collects until it and all its children have ended.
+//! Runs a program with the recorder preloaded, and collects events until it and all its children have ended.
 
 use crate::channel::{Channel, TIME_SHIFT, clock::Calibration};
 use crate::collector::{Collector, now};
@@ -20,41 +20,41 @@ use std::time::{Duration, SystemTime};
 
 pub struct Options {
     pub output: PathBuf,
-    /// That file is there, and empty; else it is made.
+    /// The output file exists and is empty; if false, it is created.
     pub is_there: bool,
     /// The most bytes that the trace may have.
     pub limit: Option<u64>,
-    /// Frames of each call stack; 0: no stacks.
+    /// The number of frames in each call stack; 0: no stacks.
     pub stack_frames: u32,
-    /// The program's, with the recorder preloaded before whatever else is.
+    /// The program's environment; the recorder precedes all else that is preloaded.
     pub environment: Vec<(OsString, OsString)>,
     pub command: Vec<OsString>,
 }
 
-/// What was recorded, and what was not.
+/// What was recorded, and what was missed.
 pub struct Recorded {
     pub bytes: u64,
     pub events: u64,
     pub processes: u64,
     pub ending: Ending,
-    /// The program's exit code; 128 and the signal that killed it.
+    /// The program's exit code, or 128 plus the signal that killed it.
     pub exit_code: u8,
 }
 
-/// A time that is long enough for the first guess at the clock's speed.
+/// Long enough for a first estimate of the clock's frequency.
 const CALIBRATION: Duration = Duration::from_millis(5);
-/// A process's only thread asks for the time of one event in 32 while that is less than this apart.
+/// If a process's only thread makes calls in quicker succession than this, it reads the time for one event in 32.
 const BURST: Duration = Duration::from_micros(2);
 
 pub fn record(options: &Options) -> Result<Recorded> {
-    // SAFETY: a file that may not grow is an error of write(), and no signal.
+    // SAFETY: a file that may not grow causes an error of write() instead of a signal.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let calibration = Calibration::start();
     let start = now();
     std::thread::sleep(CALIBRATION);
     let burst_ticks = calibration.ticks_per_second() * BURST.as_secs_f64();
     let channel = Channel::create(options.stack_frames, burst_ticks as u64)?;
-    // Before there is a file, so that none is left without its end.
+    // Comes before the file is created, so that a signal cannot leave a file without its end.
     let watch = Watch::begin();
     let units =
         |calibration: &Calibration| calibration.ticks_per_second() / f64::from(1 << TIME_SHIFT);
@@ -151,14 +151,14 @@ fn launch(options: &Options, channel: &Channel) -> Result<Child> {
         .map_err(|error| usage!("cannot run {}: {error}", program.to_string_lossy()))
 }
 
-/// Programs whose parent ends become this process's children: so it knows when the last has ended.
+/// Makes this process the parent of orphaned descendants, so that it knows when the last one has ended.
 fn adopt_orphans() {
     // SAFETY: sets a flag of this process.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
-/// Collect until all programs have ended. The status is that of the one that was started. The first
-/// signal is that program's; a second one, or one after its end, is for those that it left behind.
+/// Collects events until all programs have ended. Returns the status of the first program. The first signal is passed to that
+/// program; a second one, or one after that program's end, stops the recording of its descendants.
 fn collect(collector: &mut Collector, child: Child, watch: &Watch) -> Result<Option<ExitStatus>> {
     let id = child.id() as i32;
     let mut own_status = None;
@@ -195,8 +195,8 @@ fn exit_code(status: ExitStatus) -> u8 {
         .unwrap_or(1) as u8
 }
 
-/// A signal that came to this process alone; one from the terminal, the program has got too. A program that ignores it
-/// is asked to end in the usual way: whoever sent it wants the recording to end.
+/// Passes on a signal that was sent to this process alone; the program has also got one from the terminal. If the program
+/// ignores the signal, it gets SIGTERM: the sender wants the recording to end.
 fn pass_on(child: i32, signal: Signal) {
     if signal.is_from_terminal {
         return;
@@ -230,14 +230,15 @@ extern "C" fn note_signal(number: i32, info: *mut libc::siginfo_t, _: *mut libc:
     );
 }
 
-/// Signals that would end this process end the program instead; the trace is finished after it.
+/// Catches signals that would end this process and passes them to the program; the trace is completed after its end.
 struct Watch;
 
 impl Watch {
     fn begin() -> Watch {
-        // A script's background jobs ignore these two, so that Ctrl-C is not for them: but what is sent to this process is.
+        // A script's background jobs ignore these two, so that Ctrl-C does not reach them. A signal that is sent to this
+        // process counts nevertheless.
         let always = [libc::SIGINT, libc::SIGQUIT].into_iter();
-        // What else is ignored, as under nohup, is so for the program as well, and for the trace of it.
+        // Other signals that are ignored, as under nohup, are ignored by the program, too, and so by its recording.
         let others = [libc::SIGTERM, libc::SIGHUP].into_iter();
         let others = others.filter(|number| !inherited::is_ignored(*number));
         for number in always.chain(others) {

@@ -1,4 +1,4 @@
-//! Replays a trace under several allocators in turn, each in processes of its own.
+//! Replays a trace with several allocators in turn; each run is a process of its own.
 
 use crate::histogram::{quantile, value_of};
 use crate::limit::{Limit, Verdict};
@@ -27,7 +27,7 @@ use std::time::Duration;
 
 pub const FORMAT: u32 = 1;
 pub const KIND: &str = "replay";
-/// How often a run is asked whether it has ended.
+/// How often to check whether a run has ended.
 const POLL: Duration = Duration::from_millis(10);
 
 pub struct Options {
@@ -35,13 +35,13 @@ pub struct Options {
     pub allocators: Vec<Allocator>,
     pub runs: u32,
     pub touch: Touch,
-    /// Bytes that are to suffice.
+    /// The memory limit to check, in bytes.
     pub limit: Option<u64>,
-    /// This command, which starts itself as `replay-inside`.
+    /// The path of this command, which starts itself as `replay-inside`.
     pub own_path: PathBuf,
 }
 
-/// A replay's result, with every sample.
+/// A replay's result, including every sample.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ReplayDocument {
     pub format: u32,
@@ -50,9 +50,9 @@ pub struct ReplayDocument {
     pub machine: Machine,
     pub trace: String,
     pub command: Vec<String>,
-    /// Its number; 0: all of them, and `parts` has each.
+    /// The process's number; 0: the sum of all, and `parts` contains each.
     pub process: u32,
-    /// The number that the system had given it.
+    /// The PID that it had.
     #[serde(default)]
     pub pid: i32,
     pub program: String,
@@ -62,11 +62,11 @@ pub struct ReplayDocument {
     pub touch: Touch,
     pub runs_wanted: u32,
     pub allocators: IndexMap<String, AllocatorRecord>,
-    /// What the program had asked for and not freed, at the moments of `Run::resident`.
+    /// The program's live bytes at the moments of `Run::resident`.
     pub live: Vec<Live>,
     pub live_bytes_peak: u64,
     pub runs: Vec<Run>,
-    /// They include the reading of the clock, which alone takes this long.
+    /// How long reading the clock takes; every latency includes it.
     pub clock_ns: f64,
     pub latencies: Vec<LatencyCurve>,
     pub refused: Vec<Refused>,
@@ -78,7 +78,7 @@ pub struct ReplayDocument {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Live {
-    /// In the recording.
+    /// The time in the recording.
     pub seconds: f64,
     pub bytes: u64,
     pub blocks: u64,
@@ -90,7 +90,7 @@ pub struct Run {
     pub round: u32,
     pub seconds: f64,
     pub resident: Vec<u64>,
-    /// The most until each of these moments, since the one before.
+    /// The highest value between the previous moment and each of these.
     #[serde(default)]
     pub peaks: Vec<u64>,
     pub resident_peak: u64,
@@ -98,16 +98,16 @@ pub struct Run {
     pub owner: String,
 }
 
-/// Latencies of one call and size group under one allocator.
+/// Latencies of one call and one group of sizes with one allocator.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LatencyCurve {
     pub allocator: String,
     pub call: String,
-    /// None: of all sizes.
+    /// None: all sizes.
     pub size_up_to: Option<u64>,
     pub size_above: Option<u64>,
     pub count: u64,
-    /// Pairs of nanoseconds and calls.
+    /// Pairs: nanoseconds, and the number of calls.
     pub counts: Vec<(f64, u64)>,
     pub p50: f64,
     pub p99: f64,
@@ -128,7 +128,7 @@ impl Run {
 }
 
 impl ReplayDocument {
-    /// As `hakmem replay --export` has written it to `path`.
+    /// Parses what `hakmem replay --export` has written to `path`.
     pub fn from_json(path: &Path, value: serde_json::Value) -> Result<ReplayDocument> {
         let path = path.shown();
         match value["format"].as_u64() {
@@ -149,7 +149,7 @@ impl ReplayDocument {
             .filter(move |run| run.allocator == allocator)
     }
 
-    /// Resident over live bytes, on average over the moments: what fragmentation and caches cost.
+    /// Resident bytes divided by live bytes, averaged over the moments: the cost of fragmentation and caches.
     pub fn overhead(&self, run: &Run) -> f64 {
         let resident: u64 = run.resident.iter().sum();
         let live: u64 = self.live.iter().map(|live| live.bytes).sum();
@@ -157,16 +157,15 @@ impl ReplayDocument {
     }
 }
 
-/// A file without a name, so that nothing is left of it however this process ends, and the name by
-/// which a child of this process opens it.
+/// A file without a name, which disappears when this process ends in any way; and a path by which a child can open it.
 fn nameless_file() -> Result<(File, PathBuf)> {
     let file = temporary()?;
     let name = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
     Ok((file, name.into()))
 }
 
-/// Replay a process; `progress` hears of each run before it begins. `None`: it has nothing to replay, as a child that only frees
-/// what its parent has allocated.
+/// Replays a process; calls `progress` before each run. `None` if there is nothing to replay, for example in a child that only
+/// frees its parent's blocks.
 pub fn replay(
     options: &Options,
     reader: &Reader,
@@ -223,7 +222,7 @@ pub fn replay(
                 let task = Task {
                     touch: options.touch,
                     latencies: false,
-                    // One earlier, as no two runs are quite the same.
+                    // One window earlier, as no two runs are quite the same.
                     wanted: Some(Wanted {
                         bytes,
                         from: window.saturating_sub(1) as u32,
@@ -256,7 +255,7 @@ fn first_excess(
     }
 }
 
-/// Rounds of all allocators, each begun by another one; then the runs with latencies.
+/// Rounds with all allocators, each begun by another one; then the runs that measure latencies.
 fn turns(options: &Options) -> Vec<(u32, &Allocator, bool)> {
     let count = options.allocators.len();
     let mut turns = Vec::new();
@@ -339,12 +338,12 @@ fn run_once(
         command.env("LD_PRELOAD", library);
     }
     let cannot = |error: io::Error| failed!("cannot start the replay: {error}");
-    // In a file: a pipe to a process that crashes at its start would break.
+    // The plan goes through a file: if the process crashed at its start, a pipe would break.
     let (mut file, name) = nameless_file()?;
     let text =
         serde_json::to_vec(task).map_err(|error| failed!("cannot write the plan: {error}"))?;
     file.write_all(&text).map_err(plan::unwritten)?;
-    // Pipes would have to be emptied while it runs.
+    // Pipes would have to be read during the run.
     let (mut answer, mut errors) = (temporary()?, temporary()?);
     let child = command
         .arg(&name)
@@ -383,7 +382,7 @@ fn text_of(file: &mut File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Wait for a child, and end it when the user has had enough.
+/// Waits for a child, and ends it if the user interrupts.
 fn wait(mut child: Child) -> io::Result<ExitStatus> {
     loop {
         if let Some(status) = child.try_wait()? {
@@ -396,7 +395,7 @@ fn wait(mut child: Child) -> io::Result<ExitStatus> {
     }
 }
 
-/// The process has to have used this allocator; else its figures are another's.
+/// Checks that the process has used this allocator; otherwise the figures would be another one's.
 fn check_owner(allocator: &Allocator, replayed: &Replayed) -> Result<()> {
     let expected = match &allocator.library {
         Some(library) => library.clone(),

@@ -1,10 +1,10 @@
-//! The replays of a trace's processes as one.
+//! Adds up the replays of a trace's processes.
 
 use crate::replay::{LatencyCurve, Live, Refused, ReplayDocument, Run};
 
 impl ReplayDocument {
-    /// Processes are replayed one after the other, so times add up, and so do peaks: at most so much would be resident
-    /// at one time. An allocator that one of them refused has no sum. `None` of no replays.
+    /// Processes are replayed one after the other, so times add up. Peaks are added, too: the sum is an upper bound. An
+    /// allocator that one of the processes refused has no sum. `None` if there are no replays.
     pub fn sum(parts: Vec<ReplayDocument>) -> Option<ReplayDocument> {
         let mut sum = parts.first()?.clone();
         sum.process = 0;
@@ -53,13 +53,13 @@ impl ReplayDocument {
     }
 }
 
-/// Sums over all moments but the last one, and of that: moments of several processes have no common time.
+/// Two sums: over all moments but the last, and of the last ones. Moments of different processes have no common time.
 fn ends(all_and_last: impl Iterator<Item = (u64, u64)>) -> [u64; 2] {
     let (all, last) = all_and_last.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     [all - last, last]
 }
 
-/// The runs of all processes that belong to this one of the first process.
+/// The sum of the runs of all processes that correspond to this run of the first process.
 fn sum_of_runs(parts: &[ReplayDocument], first: &Run) -> Option<Run> {
     let is_same = |run: &&Run| run.allocator == first.allocator && run.round == first.round;
     let runs: Option<Vec<&Run>> = parts
@@ -95,7 +95,7 @@ fn add_curve(curves: &mut Vec<LatencyCurve>, more: &LatencyCurve) {
     }
 }
 
-/// The latencies that parts of all calls do not exceed.
+/// Computes the quantiles of a curve.
 fn measure(curve: &mut LatencyCurve) {
     curve.counts.sort_by(|a, b| a.0.total_cmp(&b.0));
     let quantile = |part: f64| {

@@ -1,8 +1,8 @@
-//! Carries out a plan, inside the measured process: `hakmem replay` starts itself once more under
-//! each allocator, and this is what then runs.
+//! Executes a plan inside the measured process: `hakmem replay` starts itself again with each allocator, and that process runs
+//! this.
 //!
-//! While threads work nothing here allocates: slots, operations and histograms are mappings of their
-//! own, touched beforehand. Threads begin and end between windows.
+//! While threads work, nothing here allocates: slots, operations and histograms are in mappings of their own, which were
+//! touched before. Threads begin and end between windows.
 
 mod watch;
 
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use watch::{Excess, Searching, Timed, Untimed, WORKER_BUCKETS, Watch, clock_cost};
 pub use watch::{Latency, Wanted};
 
-/// What a replay writes to the blocks, as a program would.
+/// What a replay writes to blocks, in place of the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Touch {
@@ -38,14 +38,14 @@ pub enum Touch {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
     pub touch: Touch,
-    /// Measure each call; else all of them together.
+    /// Measures each call; if false, only all of them together.
     pub latencies: bool,
-    /// Look for the call with which more than this is resident, and end there.
+    /// Look for the call that first makes more than this resident, and end there.
     pub wanted: Option<Wanted>,
     pub plan: Plan,
 }
 
-/// Sizes of blocks that latencies are told apart by: up to these.
+/// The limits of the size groups for latencies.
 pub const SIZE_LIMITS: [u64; 7] = [64, 256, 1024, 4096, 32768, 262_144, 1 << 20];
 pub const SIZE_GROUPS: usize = SIZE_LIMITS.len() + 1;
 
@@ -53,34 +53,34 @@ pub const SIZE_GROUPS: usize = SIZE_LIMITS.len() + 1;
 pub struct Replayed {
     /// The file that defines malloc in the measured process.
     pub owner: String,
-    /// A block of it is known to hakmem's address map; None: hakmem is not there.
+    /// Does hakmem's address map know a block of it? None if hakmem is not loaded.
     pub owned_by_hakmem: Option<bool>,
     pub seconds: f64,
-    /// Resident bytes after each window, less what there was before the first.
+    /// Resident bytes after each window, minus those before the first window.
     pub resident: Vec<u64>,
-    /// The most in each window, likewise.
+    /// The highest value in each window, minus the same.
     pub peaks: Vec<u64>,
     pub resident_peak: u64,
     pub failed: u64,
-    /// What was looked for.
+    /// The call that was looked for.
     pub excess: Option<At>,
     pub latencies: Vec<Latency>,
     pub ticks_per_second: f64,
-    /// What reading the clock takes; it is in every latency.
+    /// The cost of reading the clock, which every latency includes.
     pub clock_ticks: u64,
 }
 
-/// The block that a slot holds, and how many calls have been made on it.
+/// The block in a slot, and how many calls were made on it.
 #[repr(C)]
 struct Slot {
     block: AtomicU64,
     turn: AtomicU32,
-    size: AtomicU32, // what was touched of it is enough: at most 4 GiB
+    size: AtomicU32, // the touched part is enough: at most 4 GiB
 }
 
 #[repr(C, align(64))]
 struct Worker {
-    /// The window to work on; u32::MAX: the thread ends. A futex.
+    /// The window to work on; u32::MAX: the thread must end. A futex.
     window: AtomicU32,
     is_done: AtomicU32,
     first: AtomicU64,
@@ -96,7 +96,7 @@ const END: u32 = u32::MAX;
 const STACK_BYTES: usize = 128 << 10;
 const PAGE: usize = 4096;
 
-/// What the threads share; lives as long as the process.
+/// What the threads share; it is never freed.
 struct Stage {
     slots: Pages<Slot>,
     operations: Pages<Operation>,
@@ -105,7 +105,7 @@ struct Stage {
     running: AtomicU32,     // workers that are not done with the window; a futex
     touch: Touch,
     with_latencies: bool,
-    /// From when on somebody looks for it.
+    /// Set when the search for the excess begins.
     excess: OnceLock<Excess>,
 }
 
@@ -131,7 +131,7 @@ impl Stage {
         })
     }
 
-    /// What is looked for, if it was in this window.
+    /// The call with the first excess, if it was in this window.
     fn excess_in(&self, window: u32, shares: &[Share]) -> Option<At> {
         let (worker, index) = self.excess.get()?.found()?;
         let share = shares.iter().position(|share| share.worker == worker)?;
@@ -220,8 +220,7 @@ fn read_operations(file: &mut File, stage: &'static Stage, shares: &[Share]) -> 
         .map_err(|error| failed!("cannot read the plan of the replay: {error}"))
 }
 
-/// Let the threads do their shares. Returns how long it took, from the first to begin to the last to
-/// end.
+/// Lets the threads do their shares. Returns the time from the first thread's beginning to the last one's end.
 fn run_window(stage: &'static Stage, shares: &[Share], number: u32) -> u64 {
     let workers = stage.workers.as_ref();
     stage.running.store(shares.len() as u32, Ordering::Relaxed);
@@ -260,7 +259,7 @@ fn begin_thread(stage: &'static Stage, worker: usize) -> Result<libc::pthread_t>
         .window
         .store(0, Ordering::Relaxed);
     let mut thread = MaybeUninit::uninit(); // a number with glibc, a pointer with musl
-    // The worker's number is all that the thread is told: a block would be one to free.
+    // The thread only gets its worker's number: an allocated argument would have to be freed.
     let number = worker as *mut c_void;
     // SAFETY: the attributes live until they are destroyed.
     let error = unsafe {
@@ -342,7 +341,7 @@ fn work(stage: &'static Stage, number: usize, own: &Worker) {
     }
 }
 
-/// Returns how many calls got no memory.
+/// Returns how many calls failed.
 fn carry_out(
     operations: &[Operation],
     slots: &[Slot],
@@ -374,7 +373,7 @@ fn wait_for_turn(slot: &Slot, turn: u32) {
     }
 }
 
-/// One call, and then what the program would do with the block. False: there was no memory.
+/// Makes one call, and then touches the block as the program would. False if the call failed.
 #[inline(always)]
 fn call(operation: Operation, slot: &Slot, touch: Touch, watch: &mut impl Watch) -> bool {
     let kind = operation.call();
@@ -407,7 +406,7 @@ fn call(operation: Operation, slot: &Slot, touch: Touch, watch: &mut impl Watch)
         }
     };
     if block.is_null() {
-        // A realloc that fails leaves the block, but one to nothing has freed it; other calls leave nothing.
+        // A realloc that fails keeps the block, but one to size 0 has freed it; after other failed calls there is no block.
         if size == 0 {
             slot.block.store(0, Ordering::Relaxed);
         }

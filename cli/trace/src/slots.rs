@@ -1,25 +1,24 @@
-//! Slots without a block, and which of them a thread takes next.
+//! Free slots, and which of them a thread takes next.
 //!
-//! A thread that replays a call waits until the block's slot has come to its turn. So the choice of slots
-//! decides how threads wait for each other: not at every call, and yet none runs far ahead of those that
-//! free what it allocates.
+//! A thread that replays a call waits until the block's slot has reached its turn. So the choice of slots decides how threads
+//! wait for each other: they should not wait at every call, but no thread may run far ahead of those that free its blocks.
 
 use std::collections::VecDeque;
 
-/// Slots that a thread has freed and takes again itself, newest first.
+/// How many of the slots that a thread has freed it can take again itself, the newest first.
 const OWN_SLOTS: usize = 256;
-/// How many blocks, or how much memory, have to be freed after a slot before another thread takes it.
+/// How many blocks or bytes must be freed after a slot before another thread takes it.
 const APART_BLOCKS: u64 = 4096;
 const APART_BYTES: u64 = 4 << 20;
 
-/// A slot at the end of a turn. When it has another one, somebody has taken it.
+/// A slot at the end of a turn. If its turn has changed, the slot was taken.
 #[derive(Clone, Copy)]
 pub struct Slot {
     pub number: u32,
     pub turn: u32,
 }
 
-/// And what all threads had freed by then.
+/// A freed slot, and the totals that all threads had freed by then.
 struct Freed {
     slot: Slot,
     blocks: u64,
@@ -28,9 +27,9 @@ struct Freed {
 
 #[derive(Default)]
 pub struct FreeSlots {
-    /// Of all threads, oldest first; some have been taken.
+    /// The slots of all threads, the oldest first; some were taken since.
     all: VecDeque<Freed>,
-    /// By thread; likewise.
+    /// The slots by thread; some were taken since.
     own: Vec<VecDeque<Slot>>,
     blocks: u64,
     bytes: u64,
@@ -44,7 +43,7 @@ impl FreeSlots {
         }
     }
 
-    /// A thread has freed the block in a slot. There are `slots` in all.
+    /// Adds the slot of a block that a thread has freed. There are `slots` slots in all.
     pub fn put(
         &mut self,
         thread: usize,
@@ -65,13 +64,13 @@ impl FreeSlots {
             blocks: self.blocks,
             bytes: self.bytes,
         });
-        // Those that their own threads took again are still in there.
+        // Slots that their own threads took again are still in the list.
         if self.all.len() > 2 * (slots + APART_BLOCKS as usize) {
             self.all.retain(|freed| is_free(freed.slot));
         }
     }
 
-    /// A slot for a thread's new block; None: it has to be one more.
+    /// A slot for a thread's new block; None if a new slot is needed.
     pub fn take(&mut self, thread: usize, is_free: impl Fn(Slot) -> bool) -> Option<u32> {
         while let Some(slot) = self.own[thread].pop_back() {
             if is_free(slot) {
@@ -93,7 +92,7 @@ impl FreeSlots {
         None
     }
 
-    /// A thread needs no more.
+    /// The thread needs no more slots.
     pub fn forget(&mut self, thread: usize) {
         self.own[thread] = VecDeque::new();
     }

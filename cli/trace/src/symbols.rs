@@ -1,4 +1,4 @@
-//! What return addresses are called.
+//! Names for return addresses.
 
 use crate::code_files::{self, Found};
 use crate::functions::Functions;
@@ -19,13 +19,13 @@ pub use hakmem_heap::code_files::Sources;
 pub struct Symbols {
     pub names: Names,
     stacks: FxHashMap<u32, Vec<u64>>,
-    /// Frames that were asked for; a stack with more of them went on.
+    /// How many frames were requested; a stack with more frames is incomplete.
     most: usize,
 }
 
 impl Symbols {
     pub fn of(reader: &Reader, process: u32) -> Result<Symbols> {
-        // The second in which it began is over one later.
+        // `started` is in whole seconds, so the recording began before the next one.
         let started = Duration::from_secs(reader.beginning.started + 1);
         let sources = Sources {
             as_of: SystemTime::UNIX_EPOCH.checked_add(started),
@@ -41,7 +41,7 @@ impl Symbols {
         })
     }
 
-    /// The frames of a stack, innermost first, those included that the compiler inlined.
+    /// The frames of a stack, the innermost first, including inlined functions.
     pub fn stack(&mut self, number: u32) -> Vec<String> {
         let mut frames = self.stacks.get(&number).cloned().unwrap_or_default();
         let goes_on = self.most > 0 && frames.len() > self.most;
@@ -60,14 +60,14 @@ impl Symbols {
     }
 }
 
-/// Names the return addresses of one process, from the files that were mapped into it: from those, or not at all.
+/// Names the return addresses of one process, only from the very files that were mapped into it.
 pub struct Names {
     code: Vec<Code>,
     sources: Sources,
     /// By path and identity.
     files: FxHashMap<(Vec<u8>, Identity), Rc<Looked>>,
     places: FxHashMap<u64, Rc<Place>>,
-    /// Of code that the process has made itself; None: nobody has asked.
+    /// Names of generated code; None: not read yet.
     map: Option<PerfMap>,
     notes: Vec<String>,
 }
@@ -75,12 +75,12 @@ pub struct Names {
 /// What is known of a place.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Place {
-    /// Of the call there, not of where it returns to.
+    /// The address of the call, not of its return.
     pub address: u64,
-    /// The function, behind those that the compiler inlined there; else what there is instead of names.
+    /// The function, after those that were inlined there; or what is shown if there is no name.
     pub frames: Vec<String>,
     pub has_names: bool,
-    /// What was mapped there.
+    /// The mapping that contains the address.
     pub code: Option<Code>,
 }
 
@@ -100,7 +100,7 @@ fn named((place, frames): PlaceNames) -> (u64, Rc<Place>) {
 
 type Looked = std::result::Result<Known, Missing>;
 
-/// A file whose functions are known.
+/// A file whose functions were read.
 struct Known {
     functions: Functions,
     is_debug_only: bool,
@@ -118,7 +118,7 @@ impl Names {
         }
     }
 
-    /// Where neither code nor files are any more: what was known of it (`known`), and why it was not more.
+    /// Made from saved names (`known`) and notes, if neither code nor files exist any more.
     pub fn of_known(places: Vec<(u64, Place)>, notes: Vec<String>) -> Names {
         let places = places.into_iter();
         Names {
@@ -130,7 +130,7 @@ impl Names {
         }
     }
 
-    /// All that was asked for so far.
+    /// All places that were asked for so far.
     pub fn known(&self) -> Vec<(u64, Place)> {
         let places = self.places.iter();
         let mut places: Vec<(u64, Place)> = places
@@ -140,7 +140,7 @@ impl Names {
         places
     }
 
-    /// The function that a return address is in, behind those that the compiler inlined there. By place.
+    /// The function that contains a return address, after those that were inlined there. By place.
     pub fn of(&mut self, place: u64) -> Vec<String> {
         self.place(place).frames.clone()
     }
@@ -191,7 +191,7 @@ impl Names {
         known
     }
 
-    /// A place that is no address, called what `name` says.
+    /// A place that is not an address; `name` names it.
     pub fn told(&mut self, place: u64, name: impl FnOnce() -> String) -> Rc<Place> {
         let known = self.places.entry(place).or_insert_with(|| {
             Rc::new(Place {
@@ -203,7 +203,7 @@ impl Names {
         known.clone()
     }
 
-    /// Why some of the addresses that were asked for have no names: a sentence a file.
+    /// Why some of the requested addresses have no names: one sentence per file.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -239,7 +239,7 @@ impl Names {
         }
     }
 
-    /// As the process has written it down for perf.
+    /// The name that the process has written down for perf.
     fn made_at_run_time(&mut self, address: u64) -> Option<Place> {
         if self.map.is_none() {
             let map = match &self.sources.map {
@@ -262,8 +262,8 @@ impl Names {
         })
     }
 
-    /// In a second mapping of a part of a file, which the dynamic linker does not know: Node has its own functions near to what it
-    /// compiles. Their names are those of the first one.
+    /// A second mapping of a part of a file, unknown to the dynamic linker: Node copies its own functions to addresses near its
+    /// generated code. The names are those of the first mapping.
     fn copied(&mut self, address: u64) -> Option<Place> {
         let is_at = |code: &Code, address| code.number == 0 && code.range.contains(&address);
         let copy = self.code.iter().rev().find(|code| is_at(code, address))?;
@@ -286,7 +286,7 @@ impl Names {
         })
     }
 
-    /// The part of a file that is mapped at the address, where that is known: a process's own numbers are of whole files.
+    /// The part of a file that is mapped at the address, if it is known: a process's numbers refer to whole files.
     fn mapped(&self, address: u64, whole: Code) -> Code {
         let is_part = |code: &&Code| {
             code.number == 0

@@ -1,5 +1,5 @@
-//! The processes below this one, as the kernel tells of them and as /proc shows them: those that the recorder is not in
-//! are named in the trace. Where the kernel does not tell, one that lives for less than some milliseconds may be missed.
+//! Watches the descendants of this process, by the kernel's reports and in /proc, so that the trace can name those without the
+//! recorder. If the kernel does not report them, a process that lives for only a few milliseconds may be missed.
 
 use crate::births::{Births, Born};
 use crate::channel::cut;
@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const LOOK_EVERY: Duration = Duration::from_millis(3);
-/// After so long a program has loaded what it preloads.
+/// By this time, a program has loaded its preloaded libraries.
 const LOADED_AFTER: Duration = Duration::from_millis(50);
 const UNSEEN_MAX: usize = 1000;
 
-/// A program that a process runs: its number, when it began, and the file.
+/// A process's program: its number, its start time, and the file.
 type Key = (i32, String, PathBuf);
 
 struct Seen {
@@ -36,15 +36,15 @@ pub struct Witness {
     own_user_namespace: PathBuf,
     own_root: PathBuf,
     seen: HashMap<Key, Seen>,
-    /// By number and program, cut as they say it: those that have introduced themselves.
+    /// Processes that have introduced themselves, by number and by the program's path, cut as in an entry.
     introduced: HashSet<(i32, PathBuf)>,
     looked: Instant,
     births: Option<Births>,
-    /// Those that had loaded the recorder and were never heard of, nor seen in /proc.
+    /// Processes that had loaded the recorder, but neither introduced themselves nor were seen in /proc.
     brief: Vec<Unseen>,
 }
 
-/// In the name of the file that is preloaded.
+/// A part of the preloaded file's name.
 const LIBRARY: &str = "libhakmem_record.so";
 
 fn link(id: &str, name: &str) -> PathBuf {
@@ -52,7 +52,7 @@ fn link(id: &str, name: &str) -> PathBuf {
 }
 
 impl Witness {
-    /// To be made by the thread that starts the program.
+    /// Must be called by the thread that starts the program.
     pub fn new(channel: &str) -> Witness {
         Witness {
             setting: format!("HAKMEM_RECORD={channel}").into_bytes(),
@@ -68,7 +68,7 @@ impl Witness {
         }
     }
 
-    /// What runs now, if it is time to look again.
+    /// Looks at the running processes, if it is time to look again.
     pub fn look(&mut self) {
         if let Some(births) = &mut self.births {
             births.take();
@@ -85,7 +85,7 @@ impl Witness {
     fn look_at(&mut self, id: i32) {
         let text = id.to_string();
         let program = link(&text, "exe");
-        // Before its exec a child is a copy of this process; a zombie has no program.
+        // Before its exec, a child is a copy of this process; a zombie has no program.
         if program == self.own || program.as_os_str().is_empty() {
             return;
         }
@@ -101,7 +101,7 @@ impl Witness {
         });
         seen.last = now;
         if seen.has_channel {
-            return; // it has all that it takes
+            return; // the recorder works in it
         }
         if let Ok(environment) = fs::read(format!("/proc/{id}/environ"))
             && !environment.is_empty() | (now - seen.first > LOADED_AFTER)
@@ -121,17 +121,17 @@ impl Witness {
             &self.own_root,
         ];
         let its = ["ns/pid", "ns/user", "root"].map(|name| link(&text, name));
-        // What cannot be read tells nothing: the process may have ended in the meantime.
+        // An unreadable link tells nothing: the process may have ended.
         let mut pairs = its.iter().zip(own);
         seen.is_elsewhere |= pairs.any(|(its, own)| !its.as_os_str().is_empty() && its != own);
     }
 
-    /// A process has introduced itself; `id` is the number that it has here.
+    /// A process has introduced itself; `id` is its number in our namespace.
     pub fn introduce(&mut self, id: i32, program: &Path) {
         self.introduced.insert((id, program.to_path_buf()));
     }
 
-    /// Those that ran, and that the recorder was not in; and whether none can be missing among them.
+    /// Processes that ran without the recorder, and whether the list is certainly complete.
     pub fn unseen(&mut self) -> (Vec<Unseen>, bool) {
         let mut unseen = self.listed(|(_, _, program), seen| why(program, seen));
         let born = self
@@ -166,7 +166,8 @@ impl Witness {
         (unseen, is_certain)
     }
 
-    /// Has it introduced itself, or was it seen in /proc? By its file's name, as its folder may be another one in there.
+    /// Has it introduced itself, or was it seen in /proc? Compares the file's name only, as its folder may differ inside a
+    /// container.
     fn is_known(&self, one: &Born) -> bool {
         let is_it = |id: i32, program: &Path, one_program: &Path| {
             id == one.id && program.file_name() == one_program.file_name()
@@ -180,7 +181,7 @@ impl Witness {
                 .any(|key| is_it(key.0, &key.2, &one.program))
     }
 
-    /// Those that ran with the recorder, and that made no call; after `unseen`.
+    /// Processes that ran with the recorder and made no call; call this after `unseen`.
     pub fn quiet(&mut self) -> Vec<Unseen> {
         let mut quiet = self.seen_quiet();
         quiet.append(&mut self.brief);
@@ -191,7 +192,7 @@ impl Witness {
 
     fn seen_quiet(&self) -> Vec<Unseen> {
         self.listed(|(id, began, program), seen| {
-            // Between fork and exec there is no program of its own.
+            // Between fork and exec, a process has no program of its own.
             let is_before_exec = self.seen.iter().any(|(other, later)| {
                 (other.0, &other.1) == (*id, began) && later.first > seen.first
             });
@@ -233,7 +234,7 @@ fn obstacle(program: &Path) -> Option<String> {
     Some(found?.obstacle()?.reason())
 }
 
-/// None: it may have asked for no memory.
+/// Why it was not recorded; None if it may simply have made no call.
 fn why(program: &Path, seen: &Seen) -> Option<String> {
     if let Some(obstacle) = obstacle(program) {
         return Some(obstacle);
@@ -250,7 +251,7 @@ fn why(program: &Path, seen: &Seen) -> Option<String> {
     (!seen.has_library).then(|| NOT_LOADED.into())
 }
 
-/// All processes below this one.
+/// All descendants of this process.
 fn descendants() -> Vec<i32> {
     let mut found = children(std::process::id() as i32);
     let mut next = 0;
@@ -277,7 +278,7 @@ fn children(id: i32) -> Vec<i32> {
         .collect()
 }
 
-/// When a process began, as the kernel writes it: with it a number that is given again is another process.
+/// When a process began, as the kernel writes it: tells apart processes that had the same number.
 fn began(id: i32) -> String {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     let rest = stat.rsplit(')').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the words of a ring say: the layout of events in `record/channel.h`.
+//! Decodes the words of a ring: the layout of events in `record/channel.h`.
 
 use crate::channel::RING_WORDS;
 use crate::event::{Event, Kind};
@@ -20,18 +20,18 @@ const CODE: u8 = 20;
 const BY_BUILD_ID: u64 = 1;
 const BY_HASH: u64 = 2;
 
-/// A call stack's number, and its return addresses, which are places.
+/// A call stack's number, and the places that its calls return to.
 pub type NewStack = (u32, Vec<u64>);
 
-/// What a process tells of itself beside its events.
+/// What a process reports besides its events.
 #[derive(Default)]
 pub struct News {
     pub stacks: Vec<NewStack>,
-    /// Files that stacks are of.
+    /// The files of the stacks.
     pub codes: Vec<Code>,
 }
 
-/// An event, or what precedes it, that takes two words.
+/// An event, or an extra before it, of two words.
 #[derive(Clone, Copy)]
 pub struct Long {
     first: u64,
@@ -39,7 +39,7 @@ pub struct Long {
 }
 
 impl Long {
-    /// The kind's, or an extra's.
+    /// The number of the event's kind or of the extra.
     fn number(self) -> u8 {
         (self.first >> 56) as u8
     }
@@ -49,7 +49,7 @@ impl Long {
         Kind::from_number(self.number())
     }
 
-    /// Of which the low bits are known; it is less than an hour from another one.
+    /// Completes the time from its low bits; it differs by less than an hour from `near`.
     #[inline]
     pub fn time(self, near: u64) -> u64 {
         let low = self.second >> SIZE_BITS;
@@ -67,13 +67,13 @@ impl Long {
     }
 }
 
-/// A ring's words, by their numbers since its beginning.
+/// A ring's words, numbered from its beginning.
 #[derive(Clone, Copy)]
 pub struct Words(*const u64);
 
 impl Words {
     /// # Safety
-    /// `first` is a ring's, and stays mapped; up to where the ring is asked for, it was published.
+    /// `first` is a ring's first word and stays mapped; all words that are read were published.
     pub unsafe fn new(first: *const u64) -> Words {
         Words(first)
     }
@@ -92,7 +92,7 @@ impl Words {
         }
     }
 
-    /// The file that the words at `index` tell of, and where the next event is; None: they tell of none.
+    /// The file that the words at `index` describe, and the index behind them; None if they describe no file.
     #[cold]
     pub fn code(self, index: u64, end: u64) -> Option<(Code, u64)> {
         let head = self.long(index);
@@ -107,7 +107,7 @@ impl Words {
         Some((code(head.address() as u16, &content), next))
     }
 
-    /// What precedes the long event at `index`, and where that is.
+    /// Reads the extras before the long event at `index`; returns the event's index.
     #[cold]
     pub fn extra(
         self,
@@ -163,7 +163,7 @@ fn code(number: u16, content: &[u64]) -> Code {
     }
 }
 
-/// What the words before an event say about it.
+/// What the extras before an event tell about it.
 #[derive(Clone, Copy)]
 pub struct Extra {
     pub thread: u32,
@@ -195,7 +195,7 @@ impl Extra {
     }
 }
 
-/// An event of one word; None if there are two.
+/// An event of one word; None if it has two.
 #[inline]
 pub fn short_event(word: u64, time: u64) -> Option<Event> {
     let units = word >> SHORT_SIZE_BITS & ((1 << (SHORT_KIND_AT - SHORT_SIZE_BITS)) - 1);

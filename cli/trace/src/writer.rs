@@ -1,4 +1,4 @@
-//! Writes a trace: records one after the other, the index at the end.
+//! Writes a trace: records one after the other, and the index at the end.
 
 use crate::codec::{Encoder, put};
 use crate::format::{self, Ending, FILE_HEAD_BYTES, Tag};
@@ -12,11 +12,11 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Room that is kept for the index and the end, a chunk.
+/// How much space to keep for the index and the end, per chunk.
 const TAIL_BYTES_A_CHUNK: u64 = 40;
 const LEVEL: i32 = 1; // 3 makes traces 1 % smaller and takes twice the time: decisions/0014
 
-/// Where a chunk is, as the index has it.
+/// A chunk's entry in the index.
 struct Place {
     offset: u64,
     head: crate::codec::ChunkHead,
@@ -25,11 +25,11 @@ struct Place {
 pub struct Writer {
     path: PathBuf,
     file: File,
-    /// What has been written whole.
+    /// The length of what was written completely.
     length: u64,
     limit: u64,
     chunks: Vec<Place>,
-    /// Offsets of all other records that the index names.
+    /// The offsets of all other records in the index.
     others: Vec<(Tag, u64)>,
     compressor: zstd::bulk::Compressor<'static>,
     buffer: Vec<u8>,
@@ -37,22 +37,22 @@ pub struct Writer {
     events: u64,
 }
 
-/// Did it fit?
+/// Whether a record fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     Yes,
-    /// The trace would have become longer than it may.
+    /// The trace would have exceeded its limit.
     AtLimit,
     DiskFull,
 }
 
 impl Writer {
-    /// Begin a trace, in a new file.
+    /// Begins a trace in a new file.
     pub fn create(path: &Path, limit: Option<u64>) -> Result<Writer> {
         Writer::new(whole_file::create_new(path)?, path, limit)
     }
 
-    /// Into a file that is there, and empty.
+    /// Begins a trace in a file that exists and is empty.
     pub fn open(path: &Path, limit: Option<u64>) -> Result<Writer> {
         let file = File::options().read(true).write(true).open(path);
         let file = file.map_err(|error| whole_file::unwritten(path, &error))?;
@@ -65,7 +65,7 @@ impl Writer {
         head.extend(format::VERSION.to_le_bytes());
         head.extend([0; 4]);
         file.write_all(&head).map_err(|error| {
-            let _ = std::fs::remove_file(path); // it has nothing
+            let _ = std::fs::remove_file(path); // the file has no content yet
             cannot(error)
         })?;
         Ok(Writer {
@@ -114,7 +114,7 @@ impl Writer {
         self.other(tag, &text)
     }
 
-    /// Stacks that were seen for the first time.
+    /// Writes call stacks that are new.
     pub fn stacks(&mut self, process: u32, stacks: &[(u32, Vec<u64>)]) -> Result<Written> {
         let mut contents = Vec::new();
         put(&mut contents, process.into());
@@ -157,7 +157,7 @@ impl Writer {
         written
     }
 
-    /// Write all of it, or leave the file as it was.
+    /// Writes all of it, or leaves the file as it was.
     fn append(&mut self, bytes: &[u8]) -> Result<Written> {
         match self.file.write_all(bytes) {
             Ok(()) => {
@@ -182,8 +182,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Write the end and the index. On a full disk the last chunks make room for them. Returns how
-    /// many events that cost.
+    /// Writes the end and the index. On a full disk, the last chunks are removed to make space. Returns how many events were
+    /// removed.
     pub fn finish(mut self, mut ending: Ending) -> Result<u64> {
         let events = self.events;
         loop {
@@ -204,7 +204,7 @@ impl Writer {
         }
     }
 
-    /// Whoever removes or replaces the file meanwhile shall not have removed the trace.
+    /// If the file was removed or replaced during the recording, the trace must not be lost.
     fn find_again(&mut self) -> Result<()> {
         let identity = |data: Metadata| (data.dev(), data.ino());
         let there = std::fs::metadata(&self.path).map(identity).ok();
@@ -262,7 +262,7 @@ impl Writer {
     }
 }
 
-/// No room on the disk, in the quota, or in what a file may have.
+/// Is there no space on the disk, within the quota, or below the limit of a file's size?
 fn is_full(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

@@ -1,5 +1,5 @@
-//! A trace that is not whole gives its whole part with a warning, or one line; never a panic, and
-//! never events that were not written.
+//! A damaged or incomplete trace gives its intact part with a warning, or an error line; never a panic, and never events that
+//! were not written.
 
 mod support;
 
@@ -89,13 +89,13 @@ fn a_byte_changed_is_noticed() {
                 let is_unused = (12..16).contains(&at);
                 assert!(is_unused || warning.contains("is damaged"), "byte {at}");
             }
-            // Of another version nothing is known.
+            // Nothing is known about another version.
             Err(line) => assert!((8..12).contains(&at), "byte {at}: {line}"),
         }
     }
 }
 
-/// What is there, in order, with holes.
+/// Does `part` contain only events of `whole`, in order?
 fn is_part(part: &Threads, whole: &Threads) -> bool {
     part.iter().all(|(thread, events)| {
         let mut rest = whole[thread].iter();
@@ -113,7 +113,7 @@ fn a_hole_costs_what_was_in_it() {
     let third = bytes.len() / 3;
     let mut changed = bytes.clone();
     changed[third..third + 64].fill(0);
-    // And a piece that is not there at all.
+    // A second place lacks some bytes.
     changed.drain(2 * third..2 * third + 10);
     fs::write(&path, &changed).unwrap();
     let part = read(&path).unwrap();
@@ -124,7 +124,7 @@ fn a_hole_costs_what_was_in_it() {
     assert!(warning.contains("is damaged in 2 places"), "{warning}");
 }
 
-/// Version 2 only adds events without a time of their own.
+/// Version 2 only adds events without times of their own.
 #[test]
 fn the_older_version_is_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -151,7 +151,7 @@ fn a_newer_version_is_refused() {
     );
 }
 
-/// As the fuzz target does it, for a moment: many bytes changed, with right checksums.
+/// As in the fuzz target, for a short time: many bytes are changed, with correct checksums.
 #[test]
 fn damage_behind_a_right_checksum_is_no_panic() {
     let folder = tempfile::tempdir().unwrap();

@@ -10,7 +10,7 @@ use support::{Threads, free, malloc, write};
 fn a_call_of_a_plan_is_one_of_the_trace() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.hkt");
-    // 30,000 calls of one thread, of which the first 20,000 are a window; beside them two of another.
+    // 30,000 calls of one thread, whose first 20,000 fill a window; and two calls of another thread.
     let first =
         (0..15_000).flat_map(|n| [malloc(n * 100 + 10, 0x1000, n), free(n * 100 + 20, 0x1000)]);
     let second = vec![malloc(1_300_001, 0x9000, 7), malloc(1_300_003, 0xa000, 9)];

@@ -1,4 +1,4 @@
-//! Events of several threads come in an order in which they can have happened.
+//! Events of several threads get an order in which they may have happened.
 
 mod support;
 
@@ -127,10 +127,10 @@ fn what_the_trace_lacks_is_counted() {
     )]);
     let (steps, foreign, implied) = steps_of(&threads);
     assert_eq!((foreign, implied), (1, 1));
-    assert_eq!(steps.len(), 4); // the free in between is made up
+    assert_eq!(steps.len(), 4); // a free in between is added
 }
 
-/// Threads that do not pass blocks on have nothing to wait for when they are replayed.
+/// Threads that exchange no blocks never wait for each other in a replay.
 #[test]
 fn threads_with_blocks_of_their_own_share_no_slot() {
     let replacements = |thread: u64| -> Vec<Event> {
@@ -153,7 +153,7 @@ fn threads_with_blocks_of_their_own_share_no_slot() {
     assert_eq!(owners.len(), 2);
 }
 
-/// One allocates, another frees: the first cannot run far ahead, so that few slots are enough.
+/// One thread allocates, another one frees. The first cannot run far ahead, so a few slots are enough.
 #[test]
 fn slots_that_another_thread_frees_are_used_again() {
     let count = 50_000u64;
@@ -173,8 +173,8 @@ fn slots_that_another_thread_frees_are_used_again() {
     assert!(slots < Some(5000), "{slots:?}");
 }
 
-/// A heap that is simulated, by threads that pass blocks around. Their clocks disagree by a little
-/// more than the time between two events, so that neighbours change places.
+/// A simulated heap, with threads that exchange blocks. Their clocks differ by a little more than the time between two events,
+/// so neighbouring events swap places.
 fn random_threads(seed: u64, threads: u32) -> Threads {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut all = Threads::new();

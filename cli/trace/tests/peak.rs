@@ -17,7 +17,7 @@ fn reader(folder: &tempfile::TempDir, threads: &Threads) -> Reader {
     Reader::open(&path).unwrap()
 }
 
-/// Stack, blocks and bytes at the peak, of those that have some.
+/// Stack, blocks and bytes of each site that holds blocks at the peak.
 fn held(analysis: &Analysis) -> Vec<(u32, u64, u64)> {
     let sites = analysis.sites.iter().map(|site| {
         let held = &site.held;
@@ -39,7 +39,7 @@ fn sites_hold_what_they_held_when_most_was_live() {
         by(2, malloc(5_000, 0x4000, 300)), // the peak: 410
         free(6_000, 0x1000),
         free(7_000, 0x3000),
-        by(1, malloc(8_000, 0x5000, 110)), // as much again, and no more
+        by(1, malloc(8_000, 0x5000, 110)), // the same peak again, which does not count
         free(9_000, 0x4000),
     ];
     let reader = reader(&folder, &Threads::from([(7, events)]));
@@ -73,15 +73,15 @@ fn a_realloc_at_the_peak_counts_with_what_it_became() {
 fn a_block_is_temporary_while_its_thread_asks_for_few_others() {
     let folder = tempfile::tempdir().unwrap();
     let first = vec![
-        by(1, malloc(10_000, 0x1000, 8)), // none
+        by(1, malloc(10_000, 0x1000, 8)), // no other block in its life
         free(20_000, 0x1000),
-        by(2, malloc(30_000, 0x2000, 8)), // one: 3
-        by(3, malloc(40_000, 0x3000, 8)), // one: 4
+        by(2, malloc(30_000, 0x2000, 8)), // one other block: 3
+        by(3, malloc(40_000, 0x3000, 8)), // one other block: 4
         free(50_000, 0x2000),
         by(4, malloc(60_000, 0x4000, 8)), // the other thread frees it
         free(70_000, 0x3000),
     ];
-    // Of another thread's calls none counts.
+    // Another thread's calls do not count.
     let second = vec![
         by(5, malloc(35_000, 0x5000, 8)),
         by(6, malloc(36_000, 0x6000, 8)),

@@ -1,5 +1,5 @@
-//! What `hakmem record` writes is what the program called: every event, checked against a tally that
-//! another library keeps (tests/trace/tally.c).
+//! `hakmem record` writes exactly the program's calls: every event is compared with the tally of another library
+//! (tests/trace/tally.c).
 
 mod support;
 
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use support::build::{self, Tally};
 
-/// Per process and thread, what was called: kind, address, size, alignment.
+/// The calls of each process and thread: kind, address, size, alignment.
 type Calls = Vec<(u8, u64, u64, u8)>;
 
 fn tallied(path: &Path) -> HashMap<i32, Vec<Calls>> {
@@ -48,7 +48,7 @@ fn recorded(reader: &Reader) -> HashMap<i32, Vec<Calls>> {
             .find(|process| process.process == chunk.head.process)
             .unwrap();
         if !process.program.ends_with("trace_calls") {
-            continue; // env, before its exec
+            continue; // env before its exec
         }
         threads
             .entry((process.id, chunk.head.thread))
@@ -69,7 +69,7 @@ fn recorded(reader: &Reader) -> HashMap<i32, Vec<Calls>> {
     processes
 }
 
-/// Record `calls ARGUMENTS`; the trace has to say what the tally says. Returns the exit code.
+/// Records `calls ARGUMENTS`; the trace must agree with the tally. Returns the exit code.
 fn check(arguments: &[&str]) -> Option<i32> {
     let folder = tempfile::tempdir().unwrap();
     let (trace, tally) = (folder.path().join("trace.hkt"), folder.path().join("tally"));
@@ -116,7 +116,7 @@ fn check(arguments: &[&str]) -> Option<i32> {
     for process in &reader.processes {
         let mut ordered = Ordered::new(&reader, process.process).unwrap();
         while ordered.step().unwrap().is_some() {}
-        // A forked child frees what its parent has allocated.
+        // A forked child frees its parent's blocks.
         if process.parent == 0 {
             assert_eq!((ordered.foreign, ordered.implied), (0, 0));
         }
@@ -151,7 +151,7 @@ fn a_program_that_is_killed_loses_nothing() {
 
 #[test]
 fn more_threads_than_rings_lose_nothing() {
-    // 512 rings: the last threads share one.
+    // There are 512 rings: the last threads share one.
     assert_eq!(check(&["600", "40", "6"]), Some(7));
 }
 
@@ -181,7 +181,7 @@ fn a_limit_ends_the_recording_and_not_the_program() {
     assert!(reader.events() > 1000, "{} events", reader.events());
 }
 
-/// On a disk of its own, which needs the rights to mount one.
+/// Uses a small disk; needs the right to mount one.
 #[test]
 fn a_full_disk_leaves_a_whole_trace() {
     let folder = tempfile::tempdir().unwrap();
@@ -202,7 +202,7 @@ fn a_full_disk_leaves_a_whole_trace() {
     }
     let line = String::from_utf8(output.stderr).unwrap();
     assert!(line.contains("no room left"), "{line}");
-    // That and nothing else is wrong with it.
+    // Nothing else is wrong with it.
     let warning = "hakmem: warning: t ends where the disk was full, before the program did\n";
     assert!(line.ends_with(warning), "{line}");
     assert_eq!(output.status.code(), Some(1), "{line}");
@@ -214,8 +214,7 @@ fn a_full_disk_leaves_a_whole_trace() {
 fn when_the_recording_is_killed_the_program_goes_on_and_the_trace_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("trace.hkt");
-    // When something of it has reached the trace, the program kills its recorder, then allocates far
-    // more than its ring holds.
+    // When the trace has its first events, the program kills its recorder. Then it makes far more calls than its ring can hold.
     let script = "until HAKMEM trace info --json trace.hkt | grep -q '\"events\": [1-9]'; do sleep 0.1; \
                   done; kill -9 $PPID; sleep 0.1; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); a[$i]=x$i; done; \
                   echo done > done";

@@ -1,5 +1,5 @@
-//! What `hakmem replay` calls is what the trace says: every call of every thread, and on the same
-//! block, checked against the tally of another library.
+//! `hakmem replay` makes exactly the calls of the trace: every call of every thread, on the same block. They are compared with
+//! the tally of another library.
 
 mod support;
 
@@ -11,8 +11,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 use support::build::{self, Tally};
 
-/// A call: its kind, what was asked for, and which allocation its block came from: the how-manieth of
-/// which thread. Threads are named by their position in order of their first call.
+/// A call: its kind, its arguments, and the allocation that its block came from: the thread, and the number of the call there.
+/// `named_alike` names the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Call {
     kind: u8,
@@ -23,7 +23,7 @@ struct Call {
 
 type Threads = BTreeMap<u64, Vec<Call>>;
 
-/// Add a call, and note where the blocks come from.
+/// Adds a call, and finds the origin of its block.
 fn add(
     threads: &mut Threads,
     live: &mut HashMap<u64, (u64, usize)>,
@@ -75,7 +75,7 @@ fn of_replay(path: &Path) -> Threads {
     let (mut threads, mut live) = (Threads::new(), HashMap::new());
     for line in Tally::read(path) {
         if line.thread != line.process {
-            // The first thread is not of the program: it only directs the others.
+            // The first thread only directs the others; it is not the program's.
             let call = Call {
                 kind: line.kind as u8,
                 size: line.size,
@@ -94,7 +94,7 @@ fn of_replay(path: &Path) -> Threads {
     threads
 }
 
-/// Give the threads of both the same names: by what they call, which differs between threads.
+/// Gives threads the same names in both: they are sorted by their calls, which differ between threads.
 fn named_alike(threads: Threads) -> Vec<Vec<Call>> {
     let plain = |calls: &[Call]| -> Vec<(u8, u64, u64)> {
         calls
@@ -151,7 +151,7 @@ fn check(arguments: &[&str]) {
         build::path("tests/libtally.so"),
         tally.display()
     );
-    // One run and one with latencies: the tally has both, and the second is looked at.
+    // One plain run and one with latencies: the tally contains both, and the second is compared.
     let output = replay(&trace, &["-n", "1", "-a", &allocator, "--json"]);
     assert!(
         output.status.success(),

@@ -1,4 +1,4 @@
-//! What is written is what is read, whatever the events.
+//! Any events that are written are read unchanged.
 
 mod support;
 
@@ -35,7 +35,7 @@ proptest! {
         chunk_events in 1..400usize,
     ) {
         for events in threads.values_mut() {
-            events.sort_by_key(|event| event.time); // as a thread's are
+            events.sort_by_key(|event| event.time); // as the events of a thread are
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace");

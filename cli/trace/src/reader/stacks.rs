@@ -1,4 +1,4 @@
-//! What a trace says of call stacks: their frames, the files that these are of, and names.
+//! What a trace has on call stacks: their frames, the files of these, and names.
 
 use super::Reader;
 use crate::codec::get;
@@ -7,7 +7,7 @@ use hakmem_heap::code::{self, Code};
 use hakmem_lab::error::Result;
 
 impl Reader {
-    /// The call stacks of a process: pairs of number and places, innermost first.
+    /// The call stacks of a process: pairs of a number and places, the innermost first.
     pub fn stacks(&self, process: u32) -> Result<Vec<(u32, Vec<u64>)>> {
         let mut stacks = Vec::new();
         for &offset in &self.stacks {
@@ -18,7 +18,7 @@ impl Reader {
         Ok(stacks)
     }
 
-    /// What a process had mapped, newest last.
+    /// What a process had mapped, the newest last.
     pub fn code(&self, process: u32) -> Result<Vec<Code>> {
         let mut code = Vec::new();
         for &offset in &self.modules {
@@ -31,7 +31,7 @@ impl Reader {
         Ok(code)
     }
 
-    /// Names that were found when the recording ended, by place.
+    /// Names that were found at the end of the recording, by place.
     pub fn names(&self, process: u32) -> Result<Vec<(u64, Vec<String>)>> {
         let mut names = Vec::new();
         for &offset in &self.names {

@@ -1,4 +1,4 @@
-//! What goes on around the calls of a replay: nothing, a clock, or a look at what is resident.
+//! What is measured around each call of a replay: nothing, the time, or the resident memory.
 
 use super::{Replayed, SIZE_GROUPS, SIZE_LIMITS};
 use crate::channel::clock;
@@ -16,7 +16,7 @@ pub trait Watch {
         make()
     }
 
-    /// The block of the operation with this number has been written to.
+    /// Called after the block of this operation was written to.
     #[inline(always)]
     fn after(&mut self, _: usize) {}
 }
@@ -41,19 +41,19 @@ impl Watch for Timed<'_> {
     }
 }
 
-/// A limit whose first excess is looked for.
+/// A limit; the first call that exceeds it is searched for.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Wanted {
     pub bytes: u64,
-    /// From this window on, after every call.
+    /// Checks after every call from this window on.
     pub from: u32,
 }
 
-/// The first call after which more was resident.
+/// The first call after which more than `most` was resident.
 pub struct Excess {
     resident: Resident,
     most: u64,
-    /// The worker and the operation's number in its share, from 1; 0: none yet.
+    /// The worker, and the operation's number in its share, counted from 1; 0: not found yet.
     first: AtomicU64,
 }
 
@@ -92,14 +92,14 @@ impl Watch for Searching<'_> {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Latency {
     pub call: String,
-    /// The group's number in `SIZE_LIMITS`; the last is of those above.
+    /// An index into `SIZE_LIMITS`; the last group is above all limits.
     pub size_group: usize,
-    /// By bucket, without empty ones: number and count.
+    /// Pairs of bucket and count, without empty buckets.
     pub counts: Vec<(usize, u64)>,
 }
 
 impl Replayed {
-    /// The workers' histograms, as one.
+    /// Adds up the workers' histograms.
     pub fn gather(&mut self, all: &[u64], workers: usize) {
         for call in Call::ALL {
             for size_group in 0..SIZE_GROUPS {
@@ -125,7 +125,7 @@ impl Replayed {
     }
 }
 
-/// What two readings of the clock are apart when nothing is between them.
+/// The time between two consecutive readings of the clock.
 pub fn clock_cost() -> u64 {
     let mut costs: Vec<u64> = (0..1001)
         .map(|_| {

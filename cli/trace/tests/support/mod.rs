@@ -1,4 +1,4 @@
-//! Traces made by hand.
+//! Artificial traces.
 
 #![allow(dead_code)] // each test uses some of it
 
@@ -31,7 +31,7 @@ pub fn free(time: u64, address: u64) -> Event {
 
 pub type Threads = BTreeMap<u32, Vec<Event>>;
 
-/// Write one process's threads, in chunks of some events. A unit is a nanosecond.
+/// Writes one process's threads, in chunks of `chunk_events` events. A unit is a nanosecond.
 pub fn write(path: &Path, threads: &Threads, chunk_events: usize) {
     write_begun(path, threads, chunk_events)
         .finish(Ending {
@@ -73,7 +73,7 @@ pub fn write_begun(path: &Path, threads: &Threads, chunk_events: usize) -> Write
     writer
 }
 
-/// All events, or the line that says why not.
+/// All events, or the error line.
 pub fn read(path: &Path) -> Result<Threads, String> {
     let reader = Reader::open(path).map_err(|error| error.to_string())?;
     let mut decoder = Decoder::new().unwrap();
@@ -87,7 +87,7 @@ pub fn read(path: &Path) -> Result<Threads, String> {
     Ok(threads)
 }
 
-/// What the project's build has made.
+/// The results of the project's build.
 pub mod build {
     use std::fs;
     use std::path::Path;

@@ -1,23 +1,23 @@
-//! Finds libhakmem.a in HAKMEM_LIB_DIR, or compiles the C sources, which lie in c/.
+//! Finds libhakmem.a in HAKMEM_LIB_DIR, or compiles the C sources in c/.
 //!
-//! The names that a program may define in hakmem's place are weak by the compiler here, and by objcopy in the archive that CMake
-//! makes (src/CMakeLists.txt).
+//! A program may define some of hakmem's names itself. Here the compiler makes these names weak; in the archive that CMake
+//! makes, objcopy does (src/CMakeLists.txt).
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What makes sense in the shared library only.
+/// Only useful in the shared library.
 const SHARED_ONLY: &str = "front/malloc_debug.c";
-/// It asks what others may have replaced (src/CMakeLists.txt).
+/// Looks up what others may have replaced; not for this archive (src/CMakeLists.txt).
 const LOOKS_UP: &str = "front/replaced.c";
-/// What only glibc has.
+/// Only for glibc.
 const GLIBC_ONLY: &str = "front/deep_binding.c";
-/// Beside the layers.
+/// These files lie above the layers' folders.
 const ABOVE: [&str; 2] = ["hakmem.c", "hooks.c"];
 
-/// As in cmake/flags.cmake, which says why.
+/// The same flags as in cmake/flags.cmake, which gives the reasons.
 const FLAGS: [&str; 15] = [
     "-std=c11",
     "-fvisibility=hidden",
@@ -32,7 +32,7 @@ const FLAGS: [&str; 15] = [
     "-fno-builtin-memalign",
     "-fno-stack-protector",
     "-fomit-frame-pointer",
-    "-fno-function-sections", // all of the family, or nothing: the linker drops no function of it
+    "-fno-function-sections", // the linker takes all of the malloc family or nothing, and drops no function of it
     "-fno-data-sections",
 ];
 
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     match found {
         Ok(folder) => {
             println!("cargo::rustc-link-search=native={}", folder.display());
-            // All of it: a program that asks for malloc must not get free from elsewhere.
+            // The whole archive: a program that gets malloc from here must not get free from elsewhere.
             println!("cargo::rustc-link-lib=static:+whole-archive=hakmem");
             ExitCode::SUCCESS
         }
@@ -110,7 +110,7 @@ fn compiler(c: &Path) -> cc::Build {
     for flag in FLAGS {
         build.flag(flag);
     }
-    // As it is released, whatever the program is built as.
+    // As in a release, whatever the program's own build is.
     build.opt_level(2).debug(true).warnings(false);
     build.include(c.join("include")).include(c.join("src"));
     build.define("_GNU_SOURCE", "").define("HAK_DEBUG", "0");

@@ -1,6 +1,6 @@
 // Bundles the page into one file: node build.mjs OUTPUT
 //
-// The result has everything inline and a place for the data, which `hakmem report` fills in.
+// The result contains everything inline, and a place for the data, which `hakmem report` fills in.
 import { build } from "esbuild";
 import { readFile, writeFile } from "node:fs/promises";
 

@@ -1,4 +1,4 @@
-//! Counts the words of its input, and says at the end what its heap is made of:
+//! Counts the words of its input, and shows at the end what its heap consists of:
 //!
 //!     cargo run --release --example count_words < README.md
 

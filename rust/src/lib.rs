@@ -8,10 +8,10 @@
 //! assert!(hakmem::owns(text.as_ptr()));
 //! ```
 //!
-//! With that the whole program has it: `malloc` of its C code and of the libraries that it is linked with
-//! is hakmem's too. A crate that only depends on this one, and declares no allocator, changes nothing.
+//! Then the whole program uses it: `malloc` in its C code and in the libraries linked with it is hakmem's, too. A crate that
+//! only depends on this one and declares no allocator changes nothing.
 //!
-//! The environment sets options, as for any program under hakmem: `docs/options.md`.
+//! Environment variables set options, as for any program that uses hakmem: `docs/options.md`.
 #![no_std]
 
 extern crate alloc;
@@ -22,9 +22,9 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 
-/// Every block of malloc is aligned so.
+/// The alignment of every block of malloc.
 const MALLOC_ALIGNMENT: usize = 16;
-/// More than the statistics take, by the word of `hakmem.h`.
+/// More bytes than the statistics need, according to `hakmem.h`.
 const STATISTICS_BYTES: usize = 32 << 10;
 
 // include/hakmem/hakmem.h
@@ -49,8 +49,8 @@ fn is_ordinary(layout: Layout) -> bool {
     layout.align() <= MALLOC_ALIGNMENT
 }
 
-// SAFETY: blocks have the size and the alignment that are asked for, none of the functions unwinds, and what
-// they return is NULL or a block that stays until it is freed.
+// SAFETY: blocks have the requested size and alignment, none of the functions unwinds, and each returns NULL or a block that
+// stays valid until it is freed.
 unsafe impl GlobalAlloc for Hakmem {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -63,7 +63,7 @@ unsafe impl GlobalAlloc for Hakmem {
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise: a live block of ours, of this layout.
+        // SAFETY: the caller's promise: a live block of ours, with this layout.
         unsafe {
             if is_ordinary(layout) {
                 hak_free_sized(block.cast(), layout.size());
@@ -94,7 +94,7 @@ unsafe impl GlobalAlloc for Hakmem {
         }
         let target: *mut u8 = hak_aligned_alloc(layout.align(), bytes).cast();
         if !target.is_null() {
-            // SAFETY: both blocks have the bytes that are copied, and the old one is the caller's to give up.
+            // SAFETY: both blocks have at least the copied bytes, and the caller gives up the old one.
             unsafe {
                 ptr::copy_nonoverlapping(block, target, layout.size().min(bytes));
                 self.dealloc(block, layout);
@@ -106,27 +106,27 @@ unsafe impl GlobalAlloc for Hakmem {
 
 /// hakmem's version.
 pub fn version() -> &'static str {
-    // SAFETY: a constant text of the library's.
+    // SAFETY: the library returns a constant text.
     unsafe { CStr::from_ptr(hak_version()) }
         .to_str()
         .unwrap_or_default()
 }
 
-/// Whether this is an address in memory that hakmem manages; any address may be asked about.
+/// Whether an address lies in memory that hakmem manages; any address is allowed.
 pub fn owns<T: ?Sized>(address: *const T) -> bool {
     hak_owns(address.cast())
 }
 
-/// Give back to the system, now, what can be given back, of all threads; how many bytes that was.
+/// Gives as much free memory of all threads as possible back to the system at once; returns how many bytes.
 pub fn trim() -> usize {
     hak_trim()
 }
 
-/// What the heap is made of, as one line of JSON: `docs/statistics.md` says what each name means.
+/// What the heap consists of, as one line of JSON; `docs/statistics.md` explains each name.
 pub fn stats_json() -> String {
     let mut text: Vec<u8> = Vec::with_capacity(STATISTICS_BYTES);
     loop {
-        // SAFETY: no more is written than there is room for, and that much is initialised then.
+        // SAFETY: the call writes at most `capacity` bytes, and the length covers only bytes that it wrote.
         unsafe {
             let bytes = hak_stats_json(text.as_mut_ptr().cast(), text.capacity());
             if bytes < text.capacity() {

@@ -1,4 +1,4 @@
-//! A program that declares hakmem as its allocator has it everywhere.
+//! A program that declares hakmem as its allocator uses it everywhere.
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, realloc};
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ fn every_alignment_is_kept_and_so_are_the_contents() {
     for alignment in (0..=16).map(|log2| 1usize << log2) {
         for bytes in [1, 8, 100, 5000, 100_000] {
             let layout = Layout::from_size_align(bytes, alignment).unwrap();
-            // SAFETY: the blocks are written to within their size, and freed once with their layout.
+            // SAFETY: writes stay within the blocks' sizes, and each block is freed once with its layout.
             unsafe {
                 let zeros = alloc_zeroed(layout);
                 assert!((0..bytes).all(|at| *zeros.add(at) == 0));

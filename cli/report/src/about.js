@@ -1,4 +1,4 @@
-// Where and how something was measured, in a line.
+// Where and how something was measured, in one line.
 import { element } from "./dom.js";
 
 export function machine(one) {

@@ -1,4 +1,4 @@
-// What `hakmem compare` and `hakmem bench` measured: workloads under allocators.
+// What `hakmem compare` and `hakmem bench` measured: workloads with several allocators.
 import { about, allocators, machine } from "./about.js";
 import { element, select } from "./dom.js";
 import { bytes, ratio, seconds } from "./format.js";
@@ -6,7 +6,7 @@ import { curves, samples } from "./plots.js";
 import { geometricMean, median, ratioInterval } from "./statistics.js";
 import { table } from "./table.js";
 
-// Below so many runs nothing is called a difference, as on the command line.
+// With fewer runs, nothing is called a difference, as on the command line.
 const RUNS_MIN = 5;
 
 const METRICS = {
@@ -128,7 +128,7 @@ function summary(view) {
     return table(["workload", ...names], rows);
 }
 
-// Not shown to be worse than the best.
+// Is it not shown to be worse than the best?
 function isEven(samples, ofBest) {
     if (samples === ofBest || Math.min(samples.length, ofBest.length) < RUNS_MIN) {
         return false;
@@ -142,7 +142,7 @@ function plot({ result, names, of, metric: [title, value, format] }, variant) {
     return samples(variant, `${title} · ${result.variants[variant].about}`, groups, format);
 }
 
-// Memory over time, of those samples that have it.
+// Memory over time, of the samples that have it.
 function timelines(result, variants, names, of) {
     const made = variants.flatMap((variant) => {
         const series = names.flatMap((name) => {

@@ -1,4 +1,4 @@
-// Elements from names, attributes and children.
+// Makes elements from names, attributes and children.
 export function element(name, attributes = {}, ...children) {
     const made = document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) {

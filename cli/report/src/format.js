@@ -1,4 +1,4 @@
-// Numbers as people read them: three digits that count, and a unit.
+// Formats numbers with three significant digits and a unit.
 
 const digits = (number) => number.toFixed(number >= 99.95 ? 0 : number >= 9.995 ? 1 : 2);
 
@@ -14,7 +14,7 @@ function scaled(number, units, step) {
 
 export const seconds = (value) => scaled(value * 1e9, ["ns", "µs", "ms", "s"], 1000);
 export const bytes = (value) => scaled(value, ["B", "KiB", "MiB", "GiB", "TiB"], 1024);
-// Without a fraction where there is none: names of ranges.
+// Without a fraction if it is zero: for the names of ranges.
 export const round = (text) => text.replace(/\.0+ /, " ");
 export const count = (value) => Math.round(value).toLocaleString("en");
 export const ratio = (value) => digits(value);

@@ -1,4 +1,4 @@
-// Fills the page in from the data that `hakmem report` has put into it.
+// Fills in the page from the data that `hakmem report` has put into it.
 import { documentSection } from "./document.js";
 import { element } from "./dom.js";
 import { drawAll, redrawAll } from "./plots.js";
@@ -24,7 +24,7 @@ document.getElementById("save").addEventListener("click", () => {
     URL.revokeObjectURL(address);
 });
 
-// On paper: light, and everything drawn.
+// For printing: light colours, and all plots drawn.
 let before;
 addEventListener("beforeprint", () => {
     before = root.dataset.theme;

@@ -1,6 +1,6 @@
-// How what is compared is told apart: a colour for each name of the page, and a name short enough for an axis.
+// How names are told apart: a colour for each name on the page, and a form short enough for an axis.
 
-// Distinct also for most people who see few colours, and on both backgrounds.
+// Most colour-blind people can tell them apart, too, on both backgrounds.
 const KNOWN = {
     hakmem: "#1f86d6",
     glibc: "#d55e00",
@@ -12,7 +12,7 @@ const KNOWN = {
     rpmalloc: "#8c8c8c",
 };
 const FIRST = Object.values(KNOWN);
-// For all other names in the order in which they turn up; when there are more, those of the known ones.
+// For all other names, in the order in which they appear; if there are more, the colours of the known names follow.
 const OTHERS = ["#d62839", "#7a9a01", "#c026d3", "#12a5a0", "#8d5a3b", "#f4845f", "#4a5fe0", "#5dbb3f", ...FIRST];
 const others = new Map();
 
@@ -28,7 +28,7 @@ export function colour(name) {
 
 const LETTERS = 24;
 
-// hakmem+HAKMEM_MODE=minimal is +MODE=minimal.
+// hakmem+HAKMEM_MODE=minimal becomes +MODE=minimal.
 export function short(name) {
     const bare = name.replace(/^hakmem(?=\+)/, "").replaceAll("HAKMEM_", "");
     return bare.length > LETTERS ? `${bare.slice(0, LETTERS - 1)}…` : bare;

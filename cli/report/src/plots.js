@@ -1,4 +1,4 @@
-// The plots, by uPlot. Each is made when it comes into view, and made anew when the theme changes.
+// The plots, made with uPlot. Each is made when it comes into view, and made again when the theme changes.
 import uPlot from "uplot";
 import { element } from "./dom.js";
 import { bytes } from "./format.js";
@@ -21,7 +21,7 @@ export function drawAll() {
     figures().forEach((one) => one.hasChart || one.draw());
 }
 
-// Steps of axes: bytes go by powers of two, and of logarithmic axes only the decades are drawn.
+// Steps of axes: powers of two for bytes; on logarithmic axes only the decades are drawn.
 const BINARY_STEPS = Array.from({ length: 51 }, (_, power) => 2 ** power);
 const isDecade = (value) => Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-6;
 const decades = (_, splits) => splits.map((at) => (at > 0 && isDecade(at) ? at : null));
@@ -41,7 +41,7 @@ function axes(x, y) {
     return [{ ...common, ...x }, { ...common, size: 68, ...y }];
 }
 
-// options(width): what uPlot wants. data: its columns.
+// options(width): the options of uPlot. data: its columns.
 function figure(title, note, height, options, data) {
     const made = element(
         "figure",
@@ -69,7 +69,7 @@ function figure(title, note, height, options, data) {
 
 const ROOM_LETTERS = 55;
 
-// Names below an axis lean where they have no room beside each other, and need some below and behind the last one.
+// Names below an axis are slanted if they do not fit side by side. They need space below, and behind the last one.
 function below(names) {
     const longest = Math.max(...names.map((name) => name.length));
     return longest * names.length > ROOM_LETTERS
@@ -77,7 +77,7 @@ function below(names) {
         : { rotate: 0, size: 30, behind: null };
 }
 
-// Every sample of each group, a bar at the median, a line for its interval.
+// Every sample of each group, a bar at the median, and a line for the interval.
 export function samples(title, note, groups, format) {
     const shown = groups.filter((group) => group.values.length > 0);
     const xs = [];
@@ -158,8 +158,8 @@ function logarithmic(isLogarithmic) {
         : {};
 }
 
-// Curves over one x. series: { name, points: [[x, y], …], dashed }.
-// mark: a line upright, with its name.
+// Curves over a common x axis. series: { name, points: [[x, y], …], dashed }.
+// mark: a vertical line, with its name.
 export function curves(title, note, series, { x, y, logX, logY, stepped, mark }) {
     const tables = series.map(({ points }) => [
         points.map((point) => point[0]),
@@ -214,14 +214,14 @@ function drawMark(chart, { at, name }) {
     pen.restore();
 }
 
-// Bars with names below them.
+// Bars with their names below.
 export function bars(title, note, names, values, format) {
     const options = () => ({
         scales: {
             x: { time: false, range: [-0.7, names.length - 0.3] },
             y: { range: (_, low, high) => [0, high * 1.05 || 1] },
         },
-        padding: [null, 40, null, null], // for the last name, which leans over
+        padding: [null, 40, null, null], // for the last name, which is slanted
         axes: axes(
             {
                 splits: () => names.map((_, at) => at),

@@ -1,4 +1,4 @@
-// What `hakmem replay` measured: one trace under several allocators.
+// What `hakmem replay` measured: one trace with several allocators.
 import { about, allocators, machine } from "./about.js";
 import { element, select } from "./dom.js";
 import { bytes, count, plural, ratio, round, seconds } from "./format.js";
@@ -46,7 +46,7 @@ export function replaySection({ name, document: result }) {
     ];
 }
 
-// Under which allocators it would have fitted.
+// With which allocators the program would have fitted.
 function limitSection({ limit, touch }) {
     const call = ({ place, between }) => {
         if (!place) {

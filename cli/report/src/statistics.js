@@ -1,8 +1,8 @@
-// Medians and their intervals, as the command line has them: by signed ranks of the pairs of runs of one
-// round, or resampled with a fixed seed.
+// Medians and their intervals, as on the command line: by signed ranks of the pairs of runs of one round, or by resampling with
+// a fixed seed.
 
 const RESAMPLES = 1000;
-// As in cli/lab/src/statistics.rs.
+// The same values as in cli/lab/src/statistics.rs.
 const PAIRS_MIN = 6;
 const RANK_TAIL = 0.02;
 
@@ -18,7 +18,7 @@ export function geometricMean(numbers) {
     return Math.exp(numbers.reduce((sum, number) => sum + Math.log(number), 0) / numbers.length);
 }
 
-// A small generator of even numbers in [0, 1), by Weyl sequence and mixing.
+// A small generator of uniform numbers in [0, 1): a Weyl sequence with mixing.
 export function generator(seed) {
     let state = seed >>> 0;
     return () => {
@@ -36,7 +36,7 @@ function middle(values) {
     return [all[Math.floor(RESAMPLES * 0.025)], all[Math.ceil(RESAMPLES * 0.975) - 1]];
 }
 
-// The interval that holds 95 % of the resampled medians.
+// The interval that contains 95 % of the resampled medians.
 export function interval(numbers) {
     if (numbers.length < 2) {
         return [numbers[0], numbers[0]];
@@ -45,7 +45,7 @@ export function interval(numbers) {
     return middle(Array.from({ length: RESAMPLES }, () => resampled(numbers, next)));
 }
 
-// How many of the pairwise means of so many differences lie outside their interval, at each end.
+// How many of the pairwise means of `count` differences lie outside their interval, at each end.
 function ranksLeftOut(count) {
     const sums = (count * (count + 1)) / 2;
     const chances = new Array(sums + 1).fill(0);
@@ -68,7 +68,7 @@ function rankInterval(pairs) {
     return [means[out], means[means.length - 1 - out]];
 }
 
-// The interval that holds the ratio of two rows of runs in 95 % of the cases.
+// The interval that contains the ratio of two lists of runs in 95 % of the cases.
 export function ratioInterval(numbers, others) {
     const pairs = numbers.slice(0, others.length).map((number, at) => Math.log(number / others[at]));
     if (pairs.length >= PAIRS_MIN && pairs.every(Number.isFinite)) {
@@ -78,8 +78,8 @@ export function ratioInterval(numbers, others) {
     return middle(Array.from({ length: RESAMPLES }, () => resampled(numbers, next) / resampled(others, next)));
 }
 
-// Points of a curve: the latency that all but a part of the calls do not exceed. `counts` are pairs
-// of latency and calls, by latency.
+// The points of a curve: for each latency, the part of the calls that take at least as long. `counts` are pairs of latency and
+// calls, sorted by latency.
 export function tail(counts, total) {
     const points = [];
     let above = total;

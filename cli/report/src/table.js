@@ -1,7 +1,7 @@
-// A table that is sorted by a click on a head, and filtered by a text.
+// A table that a click on a header sorts and a text filters.
 import { element } from "./dom.js";
 
-// heads: strings. rows: arrays of { text, value, best, even, refused, place, small }; a row's `isMean` keeps it last.
+// heads: strings. rows: arrays of { text, value, best, even, refused, place, small }; a row with `isMean` stays last.
 export function table(heads, rows) {
     const body = element("tbody");
     const cells = heads.map((text, column) =>

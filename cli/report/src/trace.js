@@ -58,7 +58,7 @@ export function traceSection({ name, analysis, command, whose, at_peak: atPeak }
     ];
 }
 
-// The moment that the page opens at: who held what when most was live.
+// The page opens at the peak: who held what when the most bytes were live.
 function peakSection({ peak, temporary_blocks: temporary }, atPeak) {
     const part = (rows, more, heads, cells) => [
         table(heads, rows.map(cells)).element,

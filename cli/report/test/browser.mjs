@@ -1,7 +1,7 @@
 // Opens a report in a headless browser: node browser.mjs REPORT SCREENSHOT-FOLDER
 //
-// The page has to say what the data says, to sort, to filter and to change its theme, and the browser
-// to have nothing to complain of. Exit code 77: there is no browser here.
+// The page must show the data, sort, filter and change its theme, and the browser must report no error. Exit code 77: there is
+// no browser here.
 import assert from "node:assert/strict";
 import { accessSync, mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -49,7 +49,7 @@ try {
     await page.setViewport({ width: 390, height: 800 });
     const overflow = () =>
         document.documentElement.scrollWidth - document.documentElement.clientWidth;
-    // The plots follow the page's width when the browser next comes to it.
+    // The plots take on the page's new width a moment later.
     const fits = page.waitForFunction(`(${overflow})() <= 0`, { timeout: 10000 });
     await fits.catch(async () => {
         const pixels = await page.evaluate(overflow);
@@ -60,7 +60,7 @@ try {
     await browser.close();
 }
 
-// Scroll through, so that every plot is drawn.
+// Scrolls to the end, so that every plot is drawn.
 async function drawn(page) {
     await page.evaluate(async () => {
         for (let y = 0; y < document.body.scrollHeight; y += 400) {
@@ -88,7 +88,7 @@ async function check(page) {
     }
 }
 
-// Beside call stacks, however long, the figures are seen.
+// The figures beside call stacks are visible, however long the stacks are.
 async function checkPlaces(page) {
     await page.setViewport({ width: 390, height: 900 });
     const hidden = await page.$$eval(".scroll:has(td.place)", (all) =>

@@ -1,4 +1,4 @@
-// What is compared can be told apart.
+// Names can be told apart.
 import assert from "node:assert/strict";
 import test from "node:test";
 import { colour, short } from "../src/names.js";

@@ -1,4 +1,4 @@
-//! What can be preloaded, from where, and under which settings.
+//! The allocators that can be preloaded: where they are, and with which settings they run.
 //!
 //! A name on the command line is one of
 //!
@@ -28,7 +28,7 @@ use std::process::Command;
 pub const OURS: &str = "hakmem";
 pub const BASELINE: &str = c_library::NAME;
 
-/// What Debian and others install, and under which name it is offered here.
+/// Names of installed libraries, as in Debian and others, and the names under which they are offered here.
 const IN_SYSTEM: [(&str, &str, &str); 6] = [
     ("jemalloc-system", "jemalloc", "libjemalloc.so.2"),
     ("mimalloc3-system", "mimalloc3", "libmimalloc.so.3"),
@@ -42,17 +42,17 @@ const IN_SYSTEM: [(&str, &str, &str); 6] = [
     ("hardened-system", "hardened", "libhardened_malloc.so"),
 ];
 
-/// One column of a table.
+/// An allocator with its settings; one column of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Allocator {
     pub name: String,
     /// None: nothing is preloaded.
     pub library: Option<PathBuf>,
-    /// The path that a reader of the results can use, where `library` is a copy of ours.
+    /// The path to show in results, if `library` is our copy of the file.
     pub shown_library: Option<PathBuf>,
     pub version: String,
     pub compiler: String,
-    /// What it needs, and settings that were asked for.
+    /// The variables that it needs, and the settings that were requested.
     pub environment: IndexMap<String, String>,
     pub sha256: String,
     pub build_id: Option<String>,
@@ -69,7 +69,7 @@ impl Allocator {
         Ok(ours)
     }
 
-    /// What programs get when nothing is preloaded.
+    /// The allocator of programs if nothing is preloaded.
     pub fn of_system() -> Allocator {
         Allocator {
             name: BASELINE.into(),
@@ -78,7 +78,7 @@ impl Allocator {
         }
     }
 
-    /// A library under a name; it must be an allocator, and not another than the name says.
+    /// A library under a name. It must be an allocator, and the name must not contradict it.
     pub fn from_library(name: &str, path: &Path, version: &str) -> Result<Allocator> {
         let library = path
             .canonicalize()
@@ -128,8 +128,8 @@ impl Allocator {
         is_ours(&self.name)
     }
 
-    /// What stands in LD_PRELOAD for it. The dynamic linker takes spaces and colons there for separators,
-    /// and knows no way to quote them (ld.so(8)).
+    /// The value for LD_PRELOAD. The dynamic linker takes spaces and colons in it for separators, and they cannot be quoted
+    /// (ld.so(8)).
     pub fn preload(&self) -> Result<Option<&Path>> {
         let Some(library) = self.library.as_deref() else {
             return Ok(None);
@@ -145,7 +145,7 @@ impl Allocator {
         Ok(Some(library))
     }
 
-    /// Whether a file that defines malloc is this allocator: the same file, or a copy of the same build.
+    /// Is a file that defines malloc this allocator: the same file, or a copy of the same build?
     pub fn owns(&self, path: &Path, build_id: Option<&String>) -> bool {
         match &self.library {
             Some(library) => {
@@ -157,7 +157,7 @@ impl Allocator {
         }
     }
 
-    /// An error when its file is no longer the one that the results are about.
+    /// An error if its file has changed since the results were begun.
     pub fn check_unchanged(&self) -> Result<()> {
         let Some(library) = &self.library else {
             return Ok(());
@@ -205,7 +205,7 @@ impl Allocator {
     }
 }
 
-/// hakmem itself, or hakmem with settings.
+/// Is it hakmem, with or without settings?
 pub fn is_ours(name: &str) -> bool {
     name == OURS || name.starts_with("hakmem+")
 }
@@ -215,10 +215,10 @@ pub fn file_sha256(path: &Path) -> Result<String> {
     Ok(elf::hexadecimal(&Sha256::digest(&content)))
 }
 
-/// All that is there, in the order of a table's columns.
+/// All allocators that are there, in the order of a table's columns.
 pub struct Catalogue {
     allocators: Vec<Allocator>,
-    /// Libraries that should be there and cannot be used, with the reason.
+    /// Libraries that should be there but cannot be used, with the reasons.
     pub left_out: Vec<String>,
 }
 
@@ -260,7 +260,7 @@ impl Catalogue {
         &self.allocators
     }
 
-    /// The allocators with these names; all when there are none.
+    /// The allocators with these names; all of them if no names are given.
     pub fn choose(&self, names: &[String]) -> Result<Vec<Allocator>> {
         if names.is_empty() {
             return Ok(self.allocators.clone());
@@ -280,7 +280,7 @@ impl Catalogue {
         Ok(chosen)
     }
 
-    /// The name of what ratios are against: one of those chosen, or one more.
+    /// The name of the allocator that ratios compare with: one of those chosen, or an additional one.
     pub fn choose_baseline(&self, text: &str, chosen: &mut Vec<Allocator>) -> Result<String> {
         if chosen.iter().any(|one| one.name == text) {
             return Ok(text.into());
@@ -332,7 +332,7 @@ fn in_system() -> impl Iterator<Item = (&'static str, &'static str, PathBuf)> {
         })
 }
 
-/// "2" of libjemalloc.so.2, resolved as far as the link goes: all that a file says of itself.
+/// "2" of libjemalloc.so.2, with links resolved: a file tells no more about its version.
 fn soname_version(path: &Path) -> String {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let name = real.file_name().unwrap_or_default().shown();

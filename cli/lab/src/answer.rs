@@ -1,4 +1,4 @@
-//! What a run put out: whether it is right, and the numbers in it.
+//! Judges a run's output: is it right, and which numbers does it contain?
 
 use crate::clients::run_unmeasured;
 use crate::elf;
@@ -13,7 +13,7 @@ use std::fs::{self, File};
 use std::io::{Read, Seek};
 use std::process::Command;
 
-/// What the run put out, as one text to compare, and the numbers that it reports of itself.
+/// The run's output as one text to compare, and the numbers that it reports.
 pub fn judge(
     workload: &Workload,
     run: &Run,
@@ -37,7 +37,7 @@ pub fn judge(
     let mut digest = Sha256::new();
     if workload.judge == Judge::Reference {
         if workload.server.is_none() {
-            // A server's own log has times in it.
+            // A server's own log contains times.
             digest.update(filtered(workload, output)?);
         }
         for path in &workload.outputs {
@@ -92,7 +92,7 @@ fn answer_in(text: &str) -> String {
         .map_or_else(|| "none".into(), |answer| answer.trim().to_string())
 }
 
-/// The lines 'name: number' and 'name   number ns' that our own workloads print.
+/// Parses the lines 'name: number' and 'name   number ns' that our own workloads print.
 fn numbers_in(text: &str) -> IndexMap<String, f64> {
     let mut numbers = IndexMap::new();
     for line in text.lines() {

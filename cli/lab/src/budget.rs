@@ -1,4 +1,4 @@
-//! Budgets: what a program may use, as its project writes it down, and whether it kept to that.
+//! Budgets: how much a program may use, as its project has written it down, and whether it kept to that.
 
 use crate::error::Result;
 use crate::render::number::{bytes_and_tenths, grouped};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What is measured, by the name that budgets have for it.
+/// The measures, by their names in budgets.
 pub const MEASURES: [&str; 5] = [
     "peak_resident",
     "peak_live",
@@ -15,10 +15,10 @@ pub const MEASURES: [&str; 5] = [
     "allocated",
     "live_at_end",
 ];
-/// Those of one call site.
+/// The measures of a call site.
 pub const OF_SITES: [&str; 3] = ["allocations", "allocated", "live_at_end"];
 
-/// The file, as it is written.
+/// The content of a budget file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -30,10 +30,10 @@ struct Written {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
-    /// Of what is allocated through functions of this name; None: of all.
+    /// Counts only allocations through functions with this name; None: all allocations.
     pub site: Option<String>,
     pub measure: String,
-    /// "<= 384MiB", as it is written.
+    /// "<= 384MiB", as in the file.
     pub text: String,
     is_below: bool,
     bound: Bound,
@@ -42,14 +42,14 @@ pub struct Limit {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Bound {
     Absolute(f64),
-    /// More than the baseline, or less, in hundredths of it.
+    /// Growth over the baseline in percent; may be negative.
     Percent(f64),
-    /// The same in bytes or calls.
+    /// Growth over the baseline in bytes or calls.
     More(f64),
 }
 
 impl Limit {
-    /// What measurements call it: "allocations", or "allocations of parse_*".
+    /// The name in measurements: "allocations", or "allocations of parse_*".
     pub fn name(&self) -> String {
         match &self.site {
             Some(site) => format!("{} of {site}", self.measure),
@@ -64,7 +64,7 @@ impl Limit {
     fn is_kept(&self, value: f64, baseline: Option<f64>) -> bool {
         let most = match (self.bound, baseline) {
             (Bound::Absolute(most), _) => most,
-            // As much as before is within any growth that is allowed, also of nothing.
+            // If growth is allowed, the old value is always allowed, also a value of zero.
             (Bound::Percent(part), Some(was)) if part > 0.0 && value <= was => return true,
             (Bound::Percent(part), Some(was)) => was * (1.0 + part / 100.0),
             (Bound::More(more), Some(was)) => was + more,
@@ -142,7 +142,7 @@ pub fn amount(text: &str) -> Option<f64> {
     (number >= 0.0).then_some(number * f64::from(1 << unit))
 }
 
-/// The limits of a file: those of all first, then by site.
+/// The limits of a file: first those of the whole program, then those of sites.
 pub fn parse(path: &Path, text: &str) -> Result<Vec<Limit>> {
     use hakmem_heap::shown::ShownPath;
     let shown = path.shown();
@@ -174,7 +174,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<Limit>> {
     Ok(limits)
 }
 
-/// One figure of a program, and between what it lay in several runs.
+/// A figure of a program, and how far it was spread in several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     pub value: f64,
@@ -182,7 +182,7 @@ pub struct Measured {
     pub spread: f64,
 }
 
-/// By the names of limits: what is kept as a baseline.
+/// By the name of the limit; this is what is saved as a baseline.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Measurements {
     pub kind: String,
@@ -202,7 +202,7 @@ impl Measurements {
     }
 }
 
-/// A limit, and what was measured.
+/// A limit, and the measured figure.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
     pub name: String,
@@ -243,7 +243,7 @@ impl Verdict {
         (was > 0.0).then(|| format!("{:+.1} %", 100.0 * (now - was) / was))
     }
 
-    /// Why it is not kept, for a report.
+    /// Why the limit is not kept, for a report.
     pub fn reason(&self) -> String {
         match (self.measured, self.baseline) {
             (None, _) => format!("{}: it was not measured", self.name),
@@ -266,7 +266,7 @@ impl Verdict {
     }
 }
 
-/// For continuous integration: a test case for each limit.
+/// A JUnit report for continuous integration: one test case per limit.
 pub fn junit(program: &str, verdicts: &[Verdict]) -> String {
     let failures = verdicts.iter().filter(|verdict| !verdict.is_kept).count();
     let suite = format!(
@@ -291,7 +291,7 @@ pub fn junit(program: &str, verdicts: &[Verdict]) -> String {
     text + "</testsuite>\n</testsuites>\n"
 }
 
-/// What XML allows in an attribute.
+/// Escapes a text for an XML attribute.
 fn escaped(text: &str) -> String {
     let mut safe = String::new();
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! The C library that programs run with: the one that this command is made for, and the library beside it.
+//! The C library that programs run with: the one that this command was built for, and the library beside it.
 
 use crate::error::Result;
 use crate::failed;
@@ -9,22 +9,22 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 pub const NAME: &str = if IS_MUSL { "musl" } else { "glibc" };
-/// In the name of its dynamic linker.
+/// A part of the name of its dynamic linker.
 pub const LINKER: &str = if IS_MUSL { "ld-musl" } else { "ld-linux" };
 
 const IS_MUSL: bool = cfg!(target_env = "musl");
 
-/// Whether a file is the C library, by its name without folders. musl's is its dynamic linker, too.
+/// Is a file the C library, by its name without folders? musl's is also its dynamic linker.
 pub fn is_named(name: &[u8]) -> bool {
     if IS_MUSL {
         name == b"libc.so" || name.starts_with(b"ld-musl-")
     } else {
-        // Before 2.34 the file had the version in its name, and libc.so.6 was a link.
+        // Before 2.34, the file's name contained the version, and libc.so.6 was a link.
         name == b"libc.so.6" || (name.starts_with(b"libc-2.") && name.ends_with(b".so"))
     }
 }
 
-/// Whether a library that asks for this one is for another C library.
+/// Does a library that needs this one belong to another C library?
 pub fn is_other(needed: &[u8]) -> bool {
     let is_musl = needed == b"libc.so" || needed.starts_with(b"libc.musl-"); // Debian's, Alpine's
     if IS_MUSL {
@@ -34,7 +34,7 @@ pub fn is_other(needed: &[u8]) -> bool {
     }
 }
 
-/// Its file. Preloading it gives a program that is linked with another allocator the C library's malloc back.
+/// Its file. If a program is linked with another allocator, preloading this file gives it the C library's malloc back.
 pub fn path() -> Result<PathBuf> {
     let maps = fs::read("/proc/self/maps")
         .map_err(|error| failed!("cannot read own mappings: {error}"))?;
@@ -55,7 +55,7 @@ pub fn version() -> String {
     text.to_string_lossy().into_owned()
 }
 
-/// musl has no function for it; its file, run as a program, says which it is.
+/// musl has no function for its version; its file prints it when run as a program.
 #[cfg(target_env = "musl")]
 pub fn version() -> String {
     let answer = path().map(|path| std::process::Command::new(path).output());

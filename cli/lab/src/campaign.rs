@@ -1,9 +1,9 @@
-//! All workloads under all allocators, interleaved, kept as they come.
+//! Runs all workloads with all allocators, interleaved, and keeps each result as it comes.
 //!
-//! For each workload: one unrecorded run of each allocator, then rounds of one run each, in an order in which no
-//! allocator always follows the same one: what a run leaves (free memory, caches) is not each time the same one's gain. If more rounds are
-//! allowed than asked for, they go on for a while until the intervals are narrow. What is
-//! finished is in the document, whatever stops the campaign, and can be gone on with.
+//! For each workload, each allocator has one run that is not recorded. Then come rounds with one run each. Their order changes
+//! so that no allocator always follows the same one: what a run leaves behind (free memory, caches) should not always help the
+//! same one. If more rounds are allowed than requested, they continue for a while until the intervals are narrow. Whatever
+//! stops the campaign, finished runs are in the document, and the campaign can be continued.
 
 use crate::allocator::Allocator;
 use crate::document::{AllocatorRecord, Document, Refused, Sample, VariantRecord};
@@ -16,40 +16,39 @@ use indexmap::IndexMap;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-/// How long rounds may go on that nobody has asked for, and after how many of them it is seen whether
-/// there are enough.
+/// How long additional rounds may go on, and after how many rounds to check again whether there are enough.
 const MORE_TIME: Duration = Duration::from_secs(60);
 const MORE_ROUNDS: u32 = 5;
 
-/// How a campaign ended, if not by an error.
+/// How a campaign ended, apart from errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Finished,
     Interrupted,
 }
 
-/// Who wants to know how far it is.
+/// Follows the progress of a campaign.
 pub trait Observer {
-    /// `left_s`: an estimate of the time still to go.
+    /// `left_s`: an estimate of the remaining time.
     fn run_begins(&mut self, position: &Position);
     fn refused(&mut self, refused: &Refused);
     fn noted(&mut self, note: &str);
-    /// A round is complete: the moment to keep the document.
+    /// A round is complete, so the document should be saved now.
     fn round_ended(&mut self, document: &Document) -> Result<()>;
 }
 
-/// Where a campaign is.
+/// The progress of a campaign.
 pub struct Position<'a> {
     pub variant: &'a str,
     pub allocator: &'a str,
-    /// 0 is the warm-up.
+    /// 0: the warm-up.
     pub round: u32,
     pub runs_done: usize,
     pub runs_in_all: usize,
     pub left_s: Option<f64>,
 }
 
-/// One that does not care.
+/// Ignores everything.
 pub struct Silent;
 
 impl Observer for Silent {
@@ -68,11 +67,11 @@ pub struct Campaign<'a> {
     pub meter: &'a mut dyn Meter,
     pub observer: &'a mut dyn Observer,
     runs_done: usize,
-    /// How long runs took, by workload and allocator, for the estimate.
+    /// How long runs took, by workload and allocator; used for the estimate.
     taken_s: IndexMap<(String, String), f64>,
 }
 
-/// Why a workload is not gone on with.
+/// Why a workload is stopped.
 enum Ended {
     Interrupted,
     Error(crate::error::Error),
@@ -105,7 +104,7 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    /// All that is missing in the document.
+    /// Makes all runs that are missing in the document.
     pub fn run(&mut self) -> Result<Outcome> {
         for index in 0..self.workloads.len() {
             self.check_libraries()?;
@@ -121,7 +120,7 @@ impl<'a> Campaign<'a> {
         Ok(Outcome::Finished)
     }
 
-    /// A library that was rebuilt meanwhile would mix two allocators in one column.
+    /// If a library was rebuilt in the meantime, one column would mix two allocators.
     fn check_libraries(&self) -> Result<()> {
         self.allocators
             .iter()
@@ -152,7 +151,7 @@ impl<'a> Campaign<'a> {
             return Ok(());
         };
         self.workloads[index] = workload.clone();
-        // Warm-up: files come into the page cache, and failures are found early.
+        // The warm-up loads files into the page cache, and finds failures early.
         for allocator in self.allocators.clone() {
             self.attempt(&workload, &allocator, 0, expected.as_deref())?;
         }
@@ -175,7 +174,7 @@ impl<'a> Campaign<'a> {
         Ok(())
     }
 
-    /// `until`: when rounds end that nobody has asked for.
+    /// `until`: when the additional rounds must end.
     fn has_another_round(&self, variant: &str, round: u32, until: &mut Option<Instant>) -> bool {
         let settings = &self.document.settings;
         if round < settings.runs {
@@ -187,8 +186,8 @@ impl<'a> Campaign<'a> {
             && (round % MORE_ROUNDS != 0 || !summary::is_certain(&self.document, variant))
     }
 
-    /// What a run without preload puts out; Some(None) where the answer is declared. None: the
-    /// workload does not work at all, and everybody is refused on it.
+    /// The output of a run without preload; Some(None) if the workload declares its answer. None: the workload does not work at
+    /// all, and is refused for every allocator.
     fn reference(&mut self, workload: &mut Workload) -> Step<Option<Option<String>>> {
         if matches!(workload.judge, Judge::Answer(_)) {
             return Ok(Some(None));
@@ -208,7 +207,7 @@ impl<'a> Campaign<'a> {
                         return Ok(Some(Some(first.answer)));
                     }
                     Ok(_) if workload.judge == Judge::Reference => {
-                        // The declarations are of programs that repeat; a user's may not.
+                        // Declared workloads repeat their output; a user's program may not.
                         workload.judge = Judge::EndOnly;
                         self.note(format!(
                             "{} puts out something else each time: only how it ends is compared \
@@ -241,7 +240,7 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    /// One run; None, and refused from now on, when it cannot be trusted.
+    /// Makes one run. None if it cannot be trusted; then the allocator is refused from now on.
     fn attempt(
         &mut self,
         workload: &Workload,
@@ -309,7 +308,7 @@ impl<'a> Campaign<'a> {
         self.document.notes.push(note);
     }
 
-    /// How many rounds there will be, as far as one knows in this one.
+    /// The expected number of rounds, as far as it is known in this round.
     fn rounds(&self, round: u32) -> u32 {
         let next_look = round.next_multiple_of(MORE_ROUNDS);
         self.document.settings.runs.max(next_look)
@@ -320,7 +319,7 @@ impl<'a> Campaign<'a> {
         self.workloads.len() * self.allocators.len() * rounds
     }
 
-    /// An estimate: known runs take as long again, and unknown ones as long as the average.
+    /// An estimate: known runs take as long as before, unknown ones as long as the average.
     fn left_s(&self, workload: &Workload, round: u32) -> Option<f64> {
         if self.taken_s.is_empty() {
             return None;
@@ -349,8 +348,9 @@ impl<'a> Campaign<'a> {
     }
 }
 
-/// Who runs when in a round, of `count`. Over as many rounds as there are allocators, or twice as many of an odd number, each
-/// follows each other one equally often (Williams, 1949: Experimental designs balanced for residual effects of treatments).
+/// The order of `count` allocators in a round. Over as many rounds as there are allocators (twice as many if their number is
+/// odd), each follows each other one equally often (Williams, 1949: Experimental designs balanced for residual effects of
+/// treatments).
 fn places(count: usize, round: usize) -> Vec<usize> {
     let (shift, is_mirrored) = if count % 2 == 1 {
         (round / 2, round % 2 == 1)
@@ -382,7 +382,7 @@ fn difference(expected: &str, answer: &str) -> String {
     }
 }
 
-/// What a document says of allocators and workloads, before any sample.
+/// Writes the allocators and workloads into a document, before any sample.
 pub fn describe(
     document: &mut Document,
     workloads: &[Workload],

@@ -1,4 +1,4 @@
-//! The clients of a server that is measured: what they ask of it, and when its memory is looked at.
+//! The clients of a measured server: what they request, and when the server's memory is read.
 
 use crate::interrupt;
 use crate::launch::Running;
@@ -16,15 +16,15 @@ const SERVER_START: Duration = Duration::from_secs(10);
 const SERVER_POLL: Duration = Duration::from_millis(5);
 const CLIENT_POLL: Duration = Duration::from_millis(100);
 
-/// What became of a server while its clients ran.
+/// What was found out about a server while its clients ran.
 pub struct Driven {
     pub clients_s: f64,
-    /// When each was over, in seconds since the start, and what was resident then, in KiB.
+    /// When each moment was over, in seconds since the start, and the resident KiB then.
     pub moments: Vec<(String, (f64, u64))>,
     pub answers: Vec<u8>,
 }
 
-/// From when it is ready until it has been asked to end.
+/// Drives a server from the moment it is ready until it was asked to end.
 pub fn drive(running: &Running, server: &Server, workload: &Workload) -> Result<Driven, Stop> {
     let deadline = Instant::now() + SERVER_START;
     while !is_ready(&server.ready) {
@@ -80,8 +80,8 @@ pub fn is_ready(ready: &Ready) -> bool {
     }
 }
 
-/// What it printed, and how it ended. Whoever asks for an end does not wait for it: it may take hours, and what it started is
-/// of its group.
+/// Returns a child's output and status. An interrupt kills its process group: the child may need hours, and the processes that
+/// it started are in the group.
 fn until_interrupted(child: Child) -> io::Result<Output> {
     let group = child.id().cast_signed();
     std::thread::scope(|scope| {
@@ -100,7 +100,7 @@ fn until_interrupted(child: Child) -> io::Result<Output> {
     })
 }
 
-/// Run commands without any preload; returns all that they print.
+/// Runs commands without preload; returns everything that they print.
 pub fn run_unmeasured(
     workload: &Workload,
     commands: &[Vec<String>],
@@ -111,7 +111,7 @@ pub fn run_unmeasured(
         let Some((program, arguments)) = command.split_first() else {
             continue;
         };
-        // Of a line for the shell, the line says more than the shell's name.
+        // For a shell command, the command line says more than the shell's name.
         let shown = if program == "/bin/sh" {
             arguments.last().unwrap_or(program)
         } else {

@@ -1,4 +1,4 @@
-//! hakmem's own word on an address: its address map, read from outside.
+//! What hakmem itself knows of an address: its address map, read from outside.
 
 use crate::process::Process;
 use hakmem_heap::control::{Control, Field};
@@ -7,23 +7,23 @@ use hakmem_heap::live::LiveProcess;
 use hakmem_heap::memory::Memory;
 use std::collections::HashSet;
 
-/// More pointers than this prove nothing more.
+/// More pointers than this add no proof.
 const POINTERS_MAX: usize = 1 << 16;
-/// How much of one writable area is searched: the top of a stack, the data of an object.
+/// How much of a writable area to search at most: the top of a stack, the data of an object.
 const SEARCHED_BYTES_MAX: u64 = 1 << 20;
 
-/// What the pointers in a process's data and stacks lead to.
+/// What the pointers in a process's data and stacks point to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Blocks {
     /// hakmem's release in this process.
     pub release: String,
-    /// Different addresses that hakmem's map knows.
+    /// How many different addresses hakmem's map knows.
     pub known: usize,
-    /// Different addresses in the heap that the C library would use, where nothing should be.
+    /// How many different addresses lie in the C library's own heap, where there should be none.
     pub in_break: usize,
 }
 
-/// The tables, as they were found in a process.
+/// The tables of the map, as found in a process.
 pub struct AddressMap {
     process: LiveProcess,
     release: String,
@@ -38,7 +38,7 @@ pub struct AddressMap {
 }
 
 impl AddressMap {
-    /// Refused in a process without hakmem, with one of another layout, or before its first block.
+    /// Fails for a process without hakmem, with another layout, or before its first block.
     pub fn find(pid: i32) -> Result<AddressMap> {
         let process = LiveProcess::open(pid)?;
         let control = Control::find(&process)?;
@@ -63,7 +63,7 @@ impl AddressMap {
         })
     }
 
-    /// Does the address lie in memory that hakmem has given out or cut into blocks?
+    /// Does the address lie in memory that hakmem has handed out or cut into blocks?
     pub fn knows(&self, address: u64) -> bool {
         self.look_up(address).unwrap_or(false)
     }
@@ -89,7 +89,7 @@ impl AddressMap {
     }
 }
 
-/// Look at every word in which a program may keep a pointer. Refused as `AddressMap::find`.
+/// Looks at every word where a program may keep a pointer. Fails in the same cases as `AddressMap::find`.
 pub fn count_blocks(process: &Process) -> Result<Blocks> {
     let map = AddressMap::find(process.task)?;
     let heap = process.break_heap();
@@ -99,7 +99,7 @@ pub fn count_blocks(process: &Process) -> Result<Blocks> {
         ..Blocks::default()
     };
     for (start, end) in process.places_of_pointers() {
-        // A stack grows down: what is in use of it lies at the end.
+        // A stack grows down, so its used part is at the end.
         let from = start.max(end.saturating_sub(SEARCHED_BYTES_MAX));
         let mut bytes = vec![0; usize::try_from(end - from).unwrap_or(0)];
         if !process.read(from, &mut bytes) {

@@ -1,25 +1,24 @@
-//! A control group of its own for each run, where one can be made: the kernel then says how much memory
-//! the processes of the run had together at most, with pages that they share counted once, and with the
-//! files that they were the first to read.
+//! A control group for each run, where one can be made. The kernel then tells the peak memory of all the run's processes
+//! together: shared pages count once, and files count for the process that reads them first.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A process that has ended leaves its group a moment later.
+/// Removal is tried this often: a process that has ended leaves its group slightly later.
 const REMOVALS_MAX: u32 = 20;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(5);
 
-/// Where groups can be made.
+/// The place where groups can be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
     parent: PathBuf,
-    /// The file that holds the peak, in bytes.
+    /// The name of the file with the peak in bytes.
     peak: &'static str,
 }
 
-/// One group. It goes when this is dropped.
+/// One group, which is removed when this is dropped.
 #[derive(Debug)]
 pub struct Group {
     folder: PathBuf,
@@ -27,7 +26,7 @@ pub struct Group {
 }
 
 impl Groups {
-    /// None where no group with a peak can be made, as for most users without rights of their own.
+    /// None if no group with a peak can be made, as for most users without special rights.
     pub fn find() -> Option<Groups> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -35,7 +34,7 @@ impl Groups {
         groups.make()?.peak_kib().map(|_| groups)
     }
 
-    /// From what the kernel says of this process's groups, and of what is mounted.
+    /// From the kernel's texts about this process's groups and about mounts.
     fn below(own: &str, mounts: &str) -> Option<Groups> {
         let path_of = |wanted: &dyn Fn(&str, &str) -> bool| {
             own.lines().find_map(|line| {
@@ -55,7 +54,7 @@ impl Groups {
         }
         let path = path_of(&|number, controllers| number == "0" && controllers.is_empty())?;
         let own_group = mount_point(mounts, "cgroup2", "")?.join(path);
-        // One that has processes hands no controller down: the new group lies beside it.
+        // A group with processes passes no controllers down, so the new group is made beside it.
         let parent = match own_group.parent() {
             Some(parent) if !path.is_empty() => parent.to_path_buf(),
             _ => own_group,
@@ -79,7 +78,7 @@ impl Groups {
     }
 }
 
-/// Where a file system of this kind, with this option, is mounted.
+/// The mount point of a file system of this kind with this option.
 fn mount_point(mounts: &str, kind: &str, option: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -93,7 +92,7 @@ fn mount_point(mounts: &str, kind: &str, option: &str) -> Option<PathBuf> {
 }
 
 impl Group {
-    /// A process becomes the group's, and so do all that it starts from now on.
+    /// Moves a process into the group; processes that it starts later belong to it, too.
     pub fn take_in(&self, pid: i32) -> bool {
         fs::write(self.folder.join("cgroup.procs"), pid.to_string()).is_ok()
     }
@@ -158,7 +157,7 @@ mod tests {
     #[test]
     fn a_group_knows_the_memory_of_all_its_processes_and_goes() {
         let Some(groups) = Groups::find() else {
-            return; // not for this user
+            return; // this user may not make groups
         };
         let group = groups.make().unwrap();
         let folder = group.folder().to_path_buf();

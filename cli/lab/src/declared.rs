@@ -1,5 +1,5 @@
 //! The project's own workloads: `bench/workloads/*.toml`, `bench/real/*.toml`, `bench/after_peak/*.toml` and
-//! `bench/day/*.toml`, whose READMEs say what a declaration holds.
+//! `bench/day/*.toml`. Their READMEs explain the declarations.
 
 use crate::document::{AFTER_PEAK, DAY, LATENCY};
 use crate::error::Result;
@@ -22,9 +22,9 @@ pub enum Set {
     #[default]
     Own,
     Real,
-    /// Services that drop most of what they hold.
+    /// Services that free most of what they hold.
     AfterPeak,
-    /// A service's day in minutes.
+    /// A service's day, compressed into minutes.
     Day,
 }
 
@@ -39,11 +39,11 @@ impl Set {
     }
 }
 
-/// Which declarations, and in which size.
+/// Which declarations to load, and in which size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     pub set: Set,
-    /// Small inputs.
+    /// Use small inputs.
     pub quick: bool,
 }
 
@@ -64,11 +64,11 @@ struct Variant {
     threads: u32,
     args: Option<Vec<String>>,
     quick_args: Option<Vec<String>>,
-    // Of our own workloads.
+    // Only for our own workloads.
     group: Option<String>,
     answer: Option<String>,
     quick_answer: Option<String>,
-    // Of real programs.
+    // Only for real programs.
     #[serde(default)]
     needs: Vec<PathBuf>,
     #[serde(default)]
@@ -88,7 +88,7 @@ struct Variant {
     #[serde(default)]
     outputs: Vec<String>,
     socket: Option<String>,
-    // Of services after their peak.
+    // Only for services after their peak.
     #[serde(default)]
     moment: Vec<DeclaredMoment>,
     #[serde(default)]
@@ -106,10 +106,10 @@ struct DeclaredMoment {
     wait_s: u64,
 }
 
-/// The places that a declaration may name.
+/// The folders that a declaration may name.
 struct Folders {
     root: PathBuf,
-    /// Of the declaration.
+    /// The declaration's folder.
     here: PathBuf,
     inputs: PathBuf,
     scratch: PathBuf,
@@ -142,7 +142,7 @@ impl Folders {
             .collect()
     }
 
-    /// Nothing of the user's environment may change a result.
+    /// A fixed environment: the user's must not change a result.
     fn environment(&self) -> IndexMap<OsString, OsString> {
         let fixed = [
             ("PATH", "/usr/local/bin:/usr/bin:/bin"),
@@ -155,7 +155,7 @@ impl Folders {
     }
 }
 
-/// Those whose name, program or group matches one of the patterns; all without patterns.
+/// The workloads whose name, program or group matches a pattern; all of them if there are no patterns.
 pub fn load(
     root: &Path,
     selection: Selection,
@@ -210,7 +210,7 @@ fn one_line(error: &toml::de::Error) -> String {
     error.message().lines().collect::<Vec<_>>().join(" ")
 }
 
-/// A real program's field, or its small form in a quick run when there is one.
+/// A real program's field; in a quick run its small form, if there is one.
 fn sized<T: Default>(quick: bool, full: Option<T>, small: Option<T>) -> T {
     if quick { small.or(full) } else { full }.unwrap_or_default()
 }
@@ -259,7 +259,7 @@ impl Variant {
         }
     }
 
-    /// One of our own workloads, which prints an answer that is declared.
+    /// One of our own workloads; its answer is declared.
     fn into_own(
         self,
         workload: Workload,
@@ -288,7 +288,7 @@ impl Variant {
         })
     }
 
-    /// A real program, whose output is compared with that of a run without preload.
+    /// A real program; its output is compared with that of a run without preload.
     fn into_real(self, workload: Workload, quick: bool, folders: &Folders) -> Workload {
         let own_environment: IndexMap<String, String> = self
             .environment
@@ -351,7 +351,7 @@ fn matches(pattern: &str, workload: &Workload) -> bool {
         .any(|text| matches_text(pattern.as_bytes(), text.as_bytes()))
 }
 
-/// A pattern as in a shell, of letters, `*` and `?`.
+/// Matches a shell pattern with `*` and `?`.
 fn matches_text(pattern: &[u8], text: &[u8]) -> bool {
     match (pattern.first(), text.first()) {
         (None, None) => true,

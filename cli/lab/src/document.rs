@@ -1,7 +1,7 @@
-//! A result file: everything that a table is made of, so that it can be made again.
+//! A result file: it contains everything that is needed to make its tables again.
 //!
-//! `bench/results/README.md` says what the fields are. Version 1 came from an earlier runner; it
-//! lacks some fields and is still read.
+//! `bench/results/README.md` explains the fields. Version 1 came from an earlier runner; it lacks some fields, but can still be
+//! read.
 
 use crate::error::Result;
 use crate::machine::Machine;
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 pub const FORMAT: u32 = 2;
-/// The group of workloads whose result is a latency, not a time; they stay out of the means.
+/// The group of workloads whose result is a latency instead of a time; means leave them out.
 pub const LATENCY: &str = "latency";
-/// The group of services whose memory at given moments is the result.
+/// The group of services whose result is their memory at given moments.
 pub const AFTER_PEAK: &str = "after-peak";
-/// The group of workloads that compare their resident memory with what they hold, all the time.
+/// The group of workloads that continually compare their resident memory with their live bytes.
 pub const DAY: &str = "day";
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -29,12 +29,12 @@ pub struct Document {
     pub finished: Option<String>,
     pub settings: Settings,
     pub machine: Machine,
-    /// Of the caller, for programs that were given on the command line; secrets are left out.
+    /// The caller's environment, for programs from the command line; without secrets.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub environment: IndexMap<String, String>,
     pub allocators: IndexMap<String, AllocatorRecord>,
     pub variants: IndexMap<String, VariantRecord>,
-    /// What must be known before a figure is read: differing output, runs that were not compared.
+    /// What a reader must know before the figures: outputs that differ, runs that were not compared.
     #[serde(default)]
     pub notes: Vec<String>,
     pub samples: Vec<Sample>,
@@ -49,11 +49,11 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// What was asked for.
+/// What was requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     pub runs: u32,
-    /// More than `runs` at first, as long as intervals are wide; 0: no more.
+    /// The maximum while intervals are wide; 0: no additional runs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub runs_max: u32,
     pub quick: bool,
@@ -62,13 +62,13 @@ pub struct Settings {
     pub after_peak: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     pub day: bool,
-    /// The least time of the runs counts, and not their median.
+    /// The least time of the runs counts instead of their median.
     #[serde(default, skip_serializing_if = "is_false")]
     pub least: bool,
     pub timeout_s: u64,
     pub allocators: Vec<String>,
     pub workloads: Vec<String>,
-    /// What ratios are against; empty: the best peer of each row.
+    /// The allocator that ratios compare with; empty: the best peer of each row.
     #[serde(default)]
     pub baseline: String,
 }
@@ -84,7 +84,7 @@ pub struct AllocatorRecord {
     pub environment: IndexMap<String, String>,
 }
 
-/// What was run, in one way.
+/// A program and the way in which it was run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct VariantRecord {
     pub about: String,
@@ -94,9 +94,9 @@ pub struct VariantRecord {
     pub args: Vec<String>,
     pub answer: Option<String>,
     pub environment: IndexMap<String, String>,
-    /// For each allocator the line that repeats the run by hand.
+    /// For each allocator, the command line that repeats the run.
     pub commands: IndexMap<String, String>,
-    /// A server's clients.
+    /// The clients of a server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drive: Vec<Vec<String>>,
 }
@@ -107,14 +107,14 @@ pub struct Sample {
     pub variant: String,
     pub allocator: String,
     pub round: u32,
-    /// Of the command, or for a server of its clients.
+    /// Of the command; for a server, of its clients.
     pub wall_s: f64,
     pub cpu_s: f64,
     #[serde(default)]
     pub user_s: f64,
     #[serde(default)]
     pub sys_s: f64,
-    /// CPU time of other programs meanwhile.
+    /// The CPU time of other programs during the run.
     pub other_cpu_s: f64,
     #[serde(default)]
     pub minor_faults: u64,
@@ -126,39 +126,39 @@ pub struct Sample {
     pub involuntary_switches: u64,
     /// VmHWM of the largest process.
     pub peak_kib: u64,
-    /// The largest sum of VmHWM over processes that lived at one time.
+    /// The largest sum of VmHWM over processes that lived at the same time.
     #[serde(default)]
     pub tree_peak_kib: u64,
-    /// Most memory of all processes together, files that they read included, by the word of the kernel;
-    /// where a control group could be made for the run.
+    /// The peak memory of all processes together, including files that they read, according to the kernel; only if a control
+    /// group could be made for the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_peak_kib: Option<u64>,
-    /// Resident memory one second after the moment of the largest.
+    /// Resident memory one second after the largest sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_peak_kib: Option<u64>,
-    /// The moments that the workload names: seconds since the start, and resident KiB.
+    /// At each moment that the workload names: the seconds since the start, and the resident KiB.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub moments: IndexMap<String, (f64, u64)>,
     #[serde(default)]
     pub process_count: usize,
-    /// The files that defined malloc: the proof.
+    /// The files that defined malloc; they are the proof.
     #[serde(default)]
     pub owners: Vec<String>,
-    /// Pointers in the processes that hakmem's address map knew at their end.
+    /// How many pointers in the processes hakmem's address map knew at their end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_blocks: Option<usize>,
     pub answer: String,
-    /// The numbers that the workload itself printed.
+    /// The numbers that the workload printed.
     pub reported: IndexMap<String, f64>,
-    /// The fastest CPU's clock before and after, where the kernel tells.
+    /// The fastest CPU's clock before and after the run, if the kernel tells it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frequency_khz: Option<(u64, u64)>,
-    /// Resident KiB by seconds; kept for one run of each.
+    /// Resident KiB by seconds; kept for one run of each allocator.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<(f64, u64)>,
 }
 
-/// A run that proved nothing. Its allocator has then no figure on that variant.
+/// A run that proved nothing. Its allocator then has no figure for that variant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
     pub variant: String,
@@ -167,8 +167,8 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// JSON that ends in the middle: what it is matters less than that. (`IgnoredAny` would do, but it calls a number that ends
-/// after its point a wrong one.)
+/// Refuses truncated JSON: that matters more than what it contains. (`IgnoredAny` would do, but it reports a number that is cut
+/// after its point as invalid.)
 pub fn refuse_cut(path: &Path, text: &[u8]) -> Result<()> {
     match serde_json::from_slice::<serde_json::Value>(text) {
         _ if text.is_empty() => Err(usage!("{} is empty", path.shown())),
@@ -187,7 +187,7 @@ impl Document {
         Document::parse(path, &text)
     }
 
-    /// What was read from `path`.
+    /// Parses the content of `path`.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Document> {
         refuse_cut(path, text)?;
         let is_none = || {
@@ -215,7 +215,7 @@ impl Document {
             .map_err(|error| usage!("{} is damaged: {error}", path.shown()))
     }
 
-    /// One sample a line: to commit, and to compare by eye.
+    /// Writes one sample per line: easy to commit, and to compare by eye.
     pub fn store(&self, path: &Path) -> Result<()> {
         whole_file::replace(path, &self.to_text())
     }
@@ -246,7 +246,7 @@ impl Document {
             .any(|one| one.variant == variant && one.allocator == allocator)
     }
 
-    /// From here on this allocator has no figure on this variant, for no round.
+    /// From now on, this allocator has no figures for this variant.
     pub fn refuse(&mut self, refused: Refused) {
         self.samples.retain(|sample| {
             (&sample.variant, &sample.allocator) != (&refused.variant, &refused.allocator)

@@ -1,5 +1,5 @@
-//! What one ELF file says: which of the malloc family it defines, asks for, and where the
-//! addresses of what it asked for will stand once it is loaded.
+//! Reads one ELF file: which functions of the malloc family it defines and imports, and where the addresses of imported ones
+//! are stored once it is loaded.
 
 use crate::{c_library, family, fingerprint};
 use object::elf;
@@ -15,48 +15,48 @@ use std::time::SystemTime;
 type Header = elf::FileHeader64<Endianness>;
 type Sections<'a> = SectionTable<'a, Header, &'a ReadCache<File>>;
 
-/// A file that is no ELF file for 64 bits, or is damaged; the text says which.
+/// A file that is not a 64-bit ELF file, or is damaged; the text says which.
 #[derive(Debug)]
 pub struct Unreadable(pub String);
 
-/// A place in a loaded object where the dynamic linker puts the address of a function.
+/// A place in a loaded object where the dynamic linker stores the address of a function.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
     pub offset: u64,
     pub name: &'static str,
-    /// A pointer among the object's data, which begins as the function's address; the program may put another there.
+    /// A pointer in the object's data that is initialised with a function's address; the program may overwrite it.
     pub is_variable: bool,
 }
 
 #[derive(Debug, Default)]
 pub struct ElfFile {
     pub machine: elf::Machine,
-    /// The dynamic linker that the program asks for.
+    /// The dynamic linker that the program names.
     pub interpreter: Option<String>,
-    /// It has no dynamic linker of its own, and is no program that does without one either.
+    /// It is no program: it names no dynamic linker, and is not a statically linked program either.
     pub is_library: bool,
     pub build_id: Option<String>,
-    /// Functions and data of interest that others can bind to, with their offsets.
+    /// Functions and data of interest that it exports, with their offsets.
     pub exports: HashMap<String, Vec<u64>>,
-    /// Functions of the family that are there, but hidden: calls to them stay inside.
+    /// Functions of the family that it defines but hides: calls to them stay inside.
     pub private: BTreeSet<&'static str>,
-    /// What of the family it asks others for.
+    /// The functions of the family that it imports.
     pub imports: BTreeSet<&'static str>,
     pub slots: Vec<Slot>,
-    /// The allocators that are recognised in it.
+    /// The allocators that were recognised in it.
     pub allocators: BTreeSet<&'static str>,
-    /// The sanitizer whose run-time library it asks for.
+    /// The sanitizer whose run-time library it needs.
     pub sanitizer: Option<&'static str>,
-    /// The C library that it asks for, if that is another than this command's.
+    /// The C library that it needs, if that is not this command's.
     pub other_libc: Option<String>,
 }
 
-/// Names outside the family that somebody asks for.
+/// Names outside the family whose addresses are needed.
 const OTHER_EXPORTS: [&str; 4] = [
     "hak_version",
     "_dl_debug_state",
     "_r_debug",
-    "_dl_debug_addr", // musl's, in which the address of what glibc calls _r_debug stands
+    "_dl_debug_addr", // musl's; it contains the address of what glibc calls _r_debug
 ];
 
 impl ElfFile {
@@ -69,7 +69,7 @@ impl ElfFile {
         })
     }
 
-    /// Where `name` is defined, one offset for each of its versions.
+    /// The offsets at which `name` is defined, one for each of its versions.
     pub fn exported_at(&self, name: &str) -> &[u64] {
         self.exports.get(name).map_or(&[], Vec::as_slice)
     }
@@ -78,7 +78,7 @@ impl ElfFile {
         self.exports.contains_key(name)
     }
 
-    /// The sanitizer that it was built with, if that brings an allocator: in a library, or linked in.
+    /// The sanitizer that it was built with, if it comes with an allocator: as a library, or linked in.
     pub fn sanitizer(&self) -> Option<&'static str> {
         let is_one = |name: &&str| fingerprint::is_sanitizer(name);
         self.sanitizer
@@ -189,7 +189,7 @@ fn read_dynamic(
     Ok(())
 }
 
-/// The names of the libraries that the dynamic linker loads for it.
+/// The names of the libraries that it needs.
 fn needed_libraries<'a>(
     sections: &Sections<'a>,
     endian: Endianness,
@@ -262,7 +262,7 @@ fn read_static_symbols(
     Ok(())
 }
 
-/// The relocations of slots, which the linker makes for calls, and for addresses that code asks for.
+/// Relocations of slots: the linker makes them for calls, and for addresses that code needs.
 fn is_slot(machine: elf::Machine, kind: elf::RelocationType) -> bool {
     match machine {
         elf::EM_X86_64 => matches!(kind, elf::R_X86_64_JUMP_SLOT | elf::R_X86_64_GLOB_DAT),
@@ -271,7 +271,7 @@ fn is_slot(machine: elf::Machine, kind: elf::RelocationType) -> bool {
     }
 }
 
-/// Those of pointers to functions in the object's data.
+/// Relocations of pointers to functions in the object's data.
 fn is_plain_pointer(machine: elf::Machine, kind: elf::RelocationType) -> bool {
     match machine {
         elf::EM_X86_64 => kind == elf::R_X86_64_64,
@@ -336,20 +336,20 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// By device and inode: processes have the same file below paths of their own.
+/// By device and inode: processes may see the same file below different paths.
 type Cache = HashMap<(u64, u64), (Stamp, Arc<ElfFile>)>;
 
-/// Files that were read already: one campaign looks at the same ones thousands of times.
+/// Files that were read before: one campaign looks at the same files thousands of times.
 static CACHE: LazyLock<Mutex<Cache>> = LazyLock::new(Mutex::default);
 
-/// Changes when a file is written.
+/// Changes when the file is written to.
 #[derive(PartialEq, Eq, Clone, Copy)]
 struct Stamp {
     bytes: u64,
     modified: Option<SystemTime>,
 }
 
-/// The file as it is now; read once for as long as it stays the same.
+/// Reads a file, or returns the cached result if the file has not changed.
 pub fn read_cached(path: &Path) -> Result<Arc<ElfFile>, Unreadable> {
     let status = path
         .metadata()
@@ -392,7 +392,7 @@ mod tests {
         for _ in 0..400 {
             let mut bytes = whole.clone();
             for _ in 0..=generator.usize(..8) {
-                // Mostly in the headers, where offsets and sizes are.
+                // Mostly in the headers, which contain offsets and sizes.
                 let end = if generator.bool() { 1024 } else { bytes.len() };
                 bytes[generator.usize(..end)] = generator.u8(..);
             }

@@ -1,13 +1,13 @@
-//! How everything here fails: one line that says what, where, and what to do.
+//! The errors of all crates here: one line that says what, where, and what to do.
 
 use std::fmt;
 
-/// Why a command ends without its result.
+/// Why a command ends without a result.
 #[derive(Debug)]
 pub enum Error {
-    /// The user asked for something that is not there, or makes no sense: exit code 2.
+    /// The user's request is impossible or makes no sense: exit code 2.
     Usage(String),
-    /// What was asked for could not be done: exit code 1.
+    /// The request could not be carried out: exit code 1.
     Failed(String),
 }
 

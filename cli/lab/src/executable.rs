@@ -1,4 +1,4 @@
-//! What a program is before it is started, and whether a library can be preloaded into it.
+//! What a program is before it starts, and whether a library can be preloaded into it.
 
 use crate::allocator::OURS;
 use crate::c_library;
@@ -16,19 +16,19 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A script's interpreter may itself be a script; the kernel follows as far.
+/// A script's interpreter may be a script itself; the kernel follows this many levels.
 const INTERPRETERS_MAX: usize = 4;
 
 /// A program that can be started, and the ELF file that will run.
 pub struct Executable {
-    /// As it was found.
+    /// The path at which it was found.
     pub path: PathBuf,
-    /// The same, or for a script its interpreter.
+    /// The same path or, for a script, its interpreter.
     pub binary: PathBuf,
     pub file: Arc<ElfFile>,
 }
 
-/// What can be done where nothing can be preloaded.
+/// The advice for programs that nothing can be preloaded into.
 pub const LINK_IT_IN: &str =
     "link libhakmem.a into it instead, or in Rust use the crate hakmem-allocator (rust/)";
 
@@ -38,14 +38,14 @@ pub enum Obstacle {
     Static(Vec<&'static str>),
     OtherMachine(&'static str),
     OtherLibc(String),
-    /// It runs with another user's rights, so the dynamic linker ignores the environment.
+    /// It runs with another user's rights, so the dynamic linker ignores LD_PRELOAD.
     Privileged(&'static str),
-    /// It has an allocator that must see each of its calls.
+    /// It contains an allocator that must see each of its calls.
     Sanitized(&'static str),
 }
 
 impl Obstacle {
-    /// After the program's name.
+    /// A phrase that follows the program's name.
     pub fn reason(&self) -> String {
         match self {
             Obstacle::Static(inside) => {
@@ -74,7 +74,7 @@ impl Obstacle {
         }
     }
 
-    /// The reason, and how it can use hakmem all the same.
+    /// The reason, and how the program can use hakmem nevertheless.
     pub fn sentence(&self) -> String {
         let other_build = format!(
             "use the program's build for {}, or hakmem's for that C library (docs/install.md)",
@@ -93,12 +93,12 @@ impl Obstacle {
 }
 
 impl Executable {
-    /// Find a program as a shell would, and read what it is.
+    /// Finds a program as a shell would, and reads its kind.
     pub fn find(name: &OsStr) -> Result<Executable> {
         let path = find_in_path(name)?;
         let binary = follow_interpreters(&path)?;
         let file = elf::read_cached(&binary).or_else(|error| {
-            // 32-bit programs are not read any further; what they are is known all the same.
+            // 32-bit programs are not read further; their kind is known nevertheless.
             if error.0.contains("32 bits") {
                 return Ok(Arc::new(ElfFile::default()));
             }
@@ -117,7 +117,7 @@ impl Executable {
         self.binary.file_name() != self.path.canonicalize().unwrap_or_default().file_name()
     }
 
-    /// Its path, and for a script what runs it.
+    /// Its path; for a script, also its interpreter.
     pub fn title(&self) -> String {
         let path = self.path.shown();
         if self.is_script() {
@@ -194,7 +194,7 @@ fn follow_interpreters(script: &Path) -> Result<PathBuf> {
     ))
 }
 
-/// What follows `#!`, or None for a file that does not begin so.
+/// The text after `#!`; None for a file that does not begin with that.
 fn first_line(path: &Path) -> Result<Option<String>> {
     let mut start = Vec::new();
     crate::input::open(path)
@@ -227,7 +227,7 @@ fn machine_name(machine: numbers::Machine) -> &'static str {
     }
 }
 
-/// How a file would run with other rights than ours.
+/// Why a file would run with other rights than ours.
 fn privilege(path: &Path) -> Option<&'static str> {
     let status = fs::metadata(path).ok()?;
     // SAFETY: these calls only return numbers.
@@ -285,7 +285,7 @@ mod tests {
         let copy = folder.path().join("copy");
         fs::copy("/bin/ls", &copy).unwrap();
         fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755)).unwrap();
-        // Only root can give a file away; for others this program is their own.
+        // Only root can change a file's owner; for other users the program stays their own.
         if std::os::unix::fs::chown(&copy, Some(65534), None).is_ok() {
             fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755)).unwrap();
             let found = Executable::find(copy.as_os_str()).unwrap();

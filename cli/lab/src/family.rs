@@ -1,6 +1,6 @@
-//! The names by which programs ask for memory.
+//! The names of the functions that allocate and free memory.
 
-/// These must all come from one allocator, or a block of one would be given to another.
+/// These must all come from one allocator: otherwise a block of one would be passed to another.
 pub const CORE: [&str; 8] = [
     "malloc",
     "free",
@@ -12,8 +12,8 @@ pub const CORE: [&str; 8] = [
     "malloc_usable_size",
 ];
 
-/// Beyond them: what an allocator may leave to the C library, which then answers for a heap that
-/// the program does not use, and C++'s operators.
+/// More names: functions that an allocator may leave to the C library, which then reports on a heap that the program does not
+/// use; and the operators of C++.
 const REST: [&str; 18] = [
     "reallocarray",
     "valloc",
@@ -40,7 +40,7 @@ pub fn all() -> impl Iterator<Item = &'static str> {
     CORE.into_iter().chain(REST)
 }
 
-/// The family's own text for a symbol's name, if it belongs to it.
+/// The family's constant for a symbol's name, if it belongs to the family.
 pub fn find(symbol: &[u8]) -> Option<&'static str> {
     all().find(|name| name.as_bytes() == symbol)
 }
@@ -49,7 +49,7 @@ pub fn is_core(name: &str) -> bool {
     CORE.contains(&name)
 }
 
-/// As a programmer writes it.
+/// The name as a programmer writes it.
 pub fn shown(name: &'static str) -> &'static str {
     match name {
         "_Znwm" => "operator new",

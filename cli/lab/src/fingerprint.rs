@@ -1,25 +1,25 @@
-//! Which allocator a file is, or carries inside, judged by the names and texts that only it has.
+//! Recognises the allocator that a file is or contains, by names and texts that only this allocator has.
 
 use std::collections::BTreeSet;
 
-/// What glibc's own malloc is called here.
+/// The name for glibc's own malloc.
 pub const LIBC_OF_GNU: &str = "the C library (glibc)";
 
 pub const GO: &str = "the Go runtime";
 
-/// Python has had a mimalloc since 3.13, for PYTHONMALLOC=mimalloc and for builds without the global lock. What it asks malloc
-/// for comes from malloc all the same.
+/// Since 3.13, Python contains mimalloc, for PYTHONMALLOC=mimalloc and for builds without the global lock. What it requests
+/// from malloc still comes from malloc.
 const PYTHON: &str = "the Python runtime's mimalloc";
 const MIMALLOC: &str = "mimalloc";
 
-/// One allocator's marks.
+/// The marks of one allocator.
 struct Marks {
     name: &'static str,
-    /// Symbols, whole.
+    /// Whole symbols.
     symbols: &'static [&'static str],
     /// Parts of symbols: C++ namespaces.
     inside_symbols: &'static [&'static str],
-    /// Texts that are all there when the allocator is, also in a stripped file.
+    /// If the allocator is inside, all of these texts are in the file, even if it is stripped.
     texts: &'static [&'static str],
 }
 
@@ -155,8 +155,8 @@ const KNOWN: [Marks; 19] = [
     },
 ];
 
-/// The run-time libraries of sanitizers that answer malloc: gcc's, and clang's with -shared-libasan. UndefinedBehaviorSanitizer
-/// leaves it to the program's allocator.
+/// Run-time libraries of sanitizers that define malloc: gcc's, and clang's with -shared-libasan. UndefinedBehaviorSanitizer
+/// leaves malloc to the program's allocator.
 const SANITIZERS: [(&str, &str, &str); 5] = [
     ("AddressSanitizer", "libasan.so", "libclang_rt.asan"),
     ("LeakSanitizer", "liblsan.so", "libclang_rt.lsan"),
@@ -178,10 +178,10 @@ pub fn is_sanitizer(allocator: &str) -> bool {
     SANITIZERS.into_iter().any(|(name, _, _)| name == allocator)
 }
 
-/// This program has all of these texts in its table, and none of the allocators.
+/// This program has all of these texts in its table, but contains none of the allocators.
 const TABLE: &[u8] = b"the marks by which hakmem recognises an allocator";
 
-/// The allocator that a defined symbol betrays.
+/// The allocator that defines this symbol.
 pub fn of_symbol(symbol: &[u8]) -> Option<&'static str> {
     let symbol = std::str::from_utf8(symbol).ok()?;
     KNOWN
@@ -196,12 +196,12 @@ pub fn of_symbol(symbol: &[u8]) -> Option<&'static str> {
         .map(|marks| marks.name)
 }
 
-/// Whether it is what every program of a language has, and no choice of this one's.
+/// Does every program of a language contain it, so that it is no choice of this program?
 pub fn is_of_language(name: &str) -> bool {
     name.starts_with("the ")
 }
 
-/// The allocators whose texts are all in a file's constants.
+/// The allocators whose texts are all among a file's constants.
 pub fn of_constants(constants: &[u8]) -> Vec<&'static str> {
     if memchr::memmem::find(constants, TABLE).is_some() {
         return Vec::new();
@@ -219,22 +219,22 @@ pub fn of_constants(constants: &[u8]) -> Vec<&'static str> {
         .collect()
 }
 
-/// Of all that was found in a file, leave out what is a part of something else there.
+/// Drops findings that are a part of another finding.
 pub fn leave_out_parts(found: &mut BTreeSet<&'static str>) {
     if found.contains(PYTHON) {
         found.remove(MIMALLOC);
     }
 }
 
-/// Whether a file that calls itself `name` may be one in which `found` was recognised:
-/// mimalloc3 is a mimalloc, and a name that says nothing is no contradiction.
+/// Does a file's name contradict the allocators that were recognised in it? mimalloc3 is a mimalloc, and a name that says
+/// nothing contradicts nothing.
 pub fn contradicts(name: &str, found: &[&str]) -> bool {
     let claimed = KNOWN
         .iter()
         .map(|marks| marks.name)
         .find(|known| name.starts_with(known));
     match claimed {
-        // Google's and gperftools' are both called tcmalloc.
+        // Both Google's and gperftools' are called tcmalloc.
         Some("tcmalloc") => {
             !found.is_empty()
                 && !found

@@ -1,8 +1,8 @@
-//! Has hakmem become worse? A result beside an earlier one of the same machine and workloads.
+//! Has hakmem become worse? Compares a result with an earlier one of the same machine and workloads.
 //!
-//! Times of different days are not compared as they are: the machine may have another load or clock.
-//! Compared is how hakmem stands to glibc, which has not changed, then and now. Memory needs no such
-//! detour. Without glibc, then or now, times are compared as they are, and that is said.
+//! Times of different days are not compared directly, as the machine may have another load or clock. Instead, hakmem's ratio to
+//! glibc, which has not changed, is compared. Memory is compared directly. If glibc is missing in either result, times are
+//! compared directly, and the output says so.
 
 use crate::allocator::{BASELINE, is_ours};
 use crate::document::Document;
@@ -14,7 +14,7 @@ use hakmem_heap::shown::ShownPath;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Below this a change is no matter, however certain.
+/// A smaller change does not matter, however certain it is.
 const SMALLEST: f64 = 0.03;
 
 /// An earlier result.
@@ -23,13 +23,13 @@ pub struct Past {
     pub document: Document,
 }
 
-/// How one metric of one workload under one hakmem has changed.
+/// The change of one metric, for one workload and one hakmem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     pub variant: String,
     pub allocator: String,
     pub metric: String,
-    /// Now over then; None: it had a figure, and has none now.
+    /// The new figure divided by the old one; None: there is no new figure.
     pub ratio: Option<Ratio>,
     is_enough: bool,
 }
@@ -53,7 +53,7 @@ impl Change {
     }
 }
 
-/// The newest result in the same folder that has one of the workloads in the same size, and this label, if it is not empty.
+/// The newest result in the same folder that shares a workload in the same size, and has this label (if not empty).
 pub fn last(document: &Document, path: &Path, label: &str) -> Result<Past> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -104,7 +104,7 @@ fn is_same(past: &Document, now: &Document, variant: &str) -> bool {
     (&then.args, &then.program) == (&now.args, &now.program)
 }
 
-/// What can be compared, workload by workload.
+/// Everything that can be compared, by workload.
 pub fn compare(past: &Document, now: &Document) -> Vec<Change> {
     let mut changes = Vec::new();
     let time = match summary::time_metric(now) {
@@ -139,12 +139,12 @@ pub fn compare(past: &Document, now: &Document) -> Vec<Change> {
 /// How a metric is compared.
 struct Kind<'a> {
     title: &'a str,
-    /// How it stands to glibc's.
+    /// Compare its ratio to glibc's.
     against_glibc: bool,
     estimate: Estimate,
 }
 
-/// Of one metric.
+/// The changes of one metric.
 fn changes_of(
     past: &Document,
     now: &Document,
@@ -189,7 +189,7 @@ fn changes_of(
     changes
 }
 
-/// The product of ratios: the geometric mean, raised to the number of pairs.
+/// The product of ratios: their geometric mean, raised to the power of their number.
 fn product(pairs: &[(&[f64], &[f64])], estimate: Estimate, seed: &str) -> Option<Ratio> {
     let mean = estimate.mean_ratio(pairs, seed)?;
     let count = pairs.len() as i32;
@@ -200,7 +200,7 @@ fn product(pairs: &[(&[f64], &[f64])], estimate: Estimate, seed: &str) -> Option
     })
 }
 
-/// What of this result the earlier one has nothing for, a line each.
+/// What this result contains and the earlier one lacks, one line each.
 pub fn gaps(past: &Document, now: &Document) -> Vec<String> {
     let names = now.variants.keys().map(String::as_str);
     let missing: Vec<&str> = names.filter(|name| !is_same(past, now, name)).collect();
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
     use crate::document::{AllocatorRecord, Sample, VariantRecord};
 
-    /// One workload under hakmem and glibc, with these times.
+    /// One workload with hakmem and glibc, with these times.
     fn document(hakmem: [f64; 6], glibc: [f64; 6]) -> Document {
         let mut document = Document::default();
         document

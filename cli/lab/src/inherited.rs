@@ -1,9 +1,8 @@
-//! What this process was started with, for the programs that it starts: which signals are ignored, which blocked, and
-//! which standard streams are closed.
+//! What this process inherited at its start, for the programs that it starts: which signals are ignored or blocked, and which
+//! standard streams are closed.
 //!
-//! Rust's runtime ignores SIGPIPE and opens /dev/null in place of closed streams, and we handle signals of our own. A
-//! program under `nohup`, or one whose starter ignores SIGPIPE, has to find what it would find without us. So it is noted
-//! before the runtime begins.
+//! Rust's runtime ignores SIGPIPE and opens /dev/null for closed streams, and we handle some signals. A program under `nohup`,
+//! or whose starter ignores SIGPIPE, must find what it would find without us. So the state is noted before the runtime begins.
 
 use nix::libc;
 use std::mem::MaybeUninit;
@@ -11,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Those that a part of this command changes.
+/// The signals that some part of this command changes.
 const SIGNALS: [libc::c_int; 6] = [
     libc::SIGPIPE,
     libc::SIGXFSZ,
@@ -25,7 +24,7 @@ static IGNORED: AtomicU64 = AtomicU64::new(0);
 static BLOCKED: AtomicU64 = AtomicU64::new(0);
 static CLOSED: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: the C library calls what this section points to, once, before main.
+// SAFETY: the C library calls the functions in this section once, before main.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_START: extern "C" fn() = note;
@@ -60,26 +59,26 @@ extern "C" fn note() {
     BLOCKED.store(blocked, Ordering::Relaxed);
 }
 
-/// Was it ignored when this process began?
+/// Was the signal ignored when this process began?
 pub fn is_ignored(signal: libc::c_int) -> bool {
     IGNORED.load(Ordering::Relaxed) >> (signal - 1) & 1 != 0
 }
 
-/// Was this standard stream closed when this process began? Then it is /dev/null by now.
+/// Was this standard stream closed when this process began? Now it is /dev/null.
 pub fn is_closed(stream: libc::c_int) -> bool {
     CLOSED.load(Ordering::Relaxed) >> stream & 1 != 0
 }
 
-/// Commands whose program finds the signals as this process found them.
+/// Commands that start a program with the signals that this process inherited.
 pub trait WithInherited {
     fn with_inherited_signals(&mut self) -> &mut Self;
-    /// For one that gets our standard streams.
+    /// For a program that gets our standard streams.
     fn with_inherited_streams(&mut self) -> &mut Self;
 }
 
 impl WithInherited for Command {
     fn with_inherited_signals(&mut self) -> &mut Self {
-        // SAFETY: what it calls after the fork are system calls only.
+        // SAFETY: after the fork, it only makes system calls.
         unsafe {
             self.pre_exec(|| {
                 restore();
@@ -89,7 +88,7 @@ impl WithInherited for Command {
     }
 
     fn with_inherited_streams(&mut self) -> &mut Self {
-        // SAFETY: what it calls after the fork are system calls only.
+        // SAFETY: after the fork, it only makes system calls.
         unsafe {
             self.pre_exec(|| {
                 for stream in (0..3).filter(|stream| is_closed(*stream)) {
@@ -101,9 +100,9 @@ impl WithInherited for Command {
     }
 }
 
-/// In a child that is about to become a program. Only system calls: it may be called after a fork.
+/// In a child before its exec. Makes only system calls, so it may be called after a fork.
 pub fn restore() {
-    // SAFETY: no memory but values of our own is touched.
+    // SAFETY: it touches only values of our own.
     unsafe {
         for signal in SIGNALS {
             let action = if is_ignored(signal) {

@@ -1,4 +1,4 @@
-//! Ctrl-C asks for an end; what is finished is kept. A second one ends the command at once.
+//! Ctrl-C asks for an end, and finished work is kept. A second Ctrl-C ends the command at once.
 
 use nix::libc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +13,10 @@ extern "C" fn on_signal(_signal: libc::c_int) {
     REQUESTED.store(true, Ordering::Relaxed);
 }
 
-/// From now on these only leave a note, once: but a SIGHUP that `nohup` ignores stays ignored.
+/// From now on, each of these signals is only noted once. A SIGHUP that `nohup` ignores stays ignored.
 pub fn install() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: the handler only stores to an atomic, and sigaction copies what it is given.
+        // SAFETY: the handler only stores to an atomic, and sigaction copies its argument.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             let mut before: libc::sigaction = std::mem::zeroed();

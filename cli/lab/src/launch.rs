@@ -1,12 +1,12 @@
-//! Runs one command under a trace that stops it only where it must.
+//! Runs one command under ptrace, and stops it only where that is necessary.
 //!
-//! The command's processes stop when they start a process, change their program, receive a signal,
-//! or exit; never for a system call, a page fault or (unless asked for) a thread. At the exit stop
-//! the memory is still there, so its peak and its allocator are read from the process itself.
+//! The command's processes stop when they start a process, execute a program, get a signal, or exit; never for a system call, a
+//! page fault or (unless requested) a thread. At the exit stop the memory is still there, so its peak and its allocator are
+//! read from the process itself.
 //!
-//! One thread starts the command, traces it and waits for it, as the kernel allows nobody else to.
-//! A second one looks at the memory of its processes now and then, and ends it when it takes too
-//! long. The caller is free meanwhile, for example to run a server's clients.
+//! One thread starts the command, traces it and waits for it: the kernel allows no other thread to do that. A second thread
+//! samples the memory of the processes, and kills the command if it takes too long. The caller is free meanwhile, for example
+//! to run a server's clients.
 
 use crate::control_group::Group;
 use crate::error::Result;
@@ -28,7 +28,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long processes that outlive the command are waited for.
+/// How long to wait for processes that outlive the command.
 const GRACE: Duration = Duration::from_secs(3);
 
 pub struct Request {
@@ -41,13 +41,13 @@ pub struct Request {
     pub output: File,
     pub errors: File,
     pub timeout: Option<Duration>,
-    /// Also see the processes that threads start.
+    /// Also trace threads, to see the processes that they start.
     pub trace_threads: bool,
-    /// Ctrl-C does not reach it; it is ours to pass on.
+    /// Ctrl-C does not reach it, so we must pass it on.
     pub has_own_group: bool,
-    /// Look into the heaps of its processes at their ends.
+    /// Read the heaps of its processes when they exit.
     pub reads_heaps: bool,
-    /// Where it is at home, with all that it starts.
+    /// The group for it and all that it starts.
     pub control_group: Option<Arc<Group>>,
 }
 
@@ -57,25 +57,25 @@ pub enum End {
     Signaled(i32),
 }
 
-/// As `SIGSEGV`; a number where the signal has no name.
+/// For example "SIGSEGV"; a number if the signal has no name.
 pub fn signal_name(signal: i32) -> String {
     Signal::try_from(signal).map_or_else(|_| format!("signal {signal}"), |name| name.to_string())
 }
 
-/// What one run of a command was.
+/// The result of one run of a command.
 #[derive(Debug)]
 pub struct Run {
     pub end: End,
     pub timed_out: bool,
-    /// Why the command's own process was not seen at its exit, if it was not.
+    /// Why the command's own process was not examined at its exit.
     pub unexamined: Option<String>,
-    /// Processes that outlived the command.
+    /// How many processes outlived the command.
     pub left_running: usize,
-    /// From the moment it was let go to its end, without the time that we kept it stopped.
+    /// From its start to its end, without the time in which we kept it stopped.
     pub wall_s: f64,
-    /// That time.
+    /// How long we kept it stopped.
     pub stopped_s: f64,
-    /// Of the command and the children that it waited for.
+    /// Of the command and the children that it has waited for.
     pub user_s: f64,
     pub sys_s: f64,
     pub minor_faults: u64,
@@ -83,13 +83,13 @@ pub struct Run {
     pub voluntary_switches: u64,
     pub involuntary_switches: u64,
     pub tree: Tree,
-    /// Most memory of its control group, if it had one.
+    /// The peak memory of its control group, if it had one.
     pub group_peak_kib: Option<u64>,
     /// Resident KiB of all processes together, by seconds since the start.
     pub timeline: Timeline,
 }
 
-/// A command on its way.
+/// A running command.
 pub struct Running {
     pub pid: i32,
     started: Instant,
@@ -114,7 +114,7 @@ impl Running {
         }
     }
 
-    /// See `Watched::moment`; the seconds are right to some milliseconds.
+    /// See `Watched::moment`; the seconds are exact to a few milliseconds.
     pub fn moment(&self) -> (f64, u64) {
         self.watched.moment(self.started)
     }
@@ -123,12 +123,12 @@ impl Running {
         !self.tracer.is_finished()
     }
 
-    /// Ask it to end.
+    /// Asks it to end.
     pub fn terminate(&self) {
         self.watched.signal_root(libc::SIGTERM);
     }
 
-    /// End it and all that it started.
+    /// Kills it and everything that it started.
     pub fn kill(&self) {
         self.watched.signal_root(libc::SIGKILL);
     }
@@ -156,30 +156,30 @@ struct Tracer<'a> {
     tree: Tree,
 }
 
-/// The command's process, as it waits to become the command.
+/// The command's process, which waits before its exec.
 pub struct Started {
     pub root: i32,
     pub gate: Gate,
-    /// Tells why the process could not become the command.
+    /// Says why the exec has failed.
     pub report: OwnedFd,
 }
 
-/// Holds the command's process back; dropped, it lets it go.
+/// Holds the command's process back until this is dropped.
 pub struct Gate {
     writer: OwnedFd,
-    /// Kept, so that there is a reader even when the process has been killed.
+    /// Kept so that the pipe has a reader even if the process was killed.
     _reader: OwnedFd,
 }
 
 impl Drop for Gate {
-    /// By a byte: the pipe's end alone says nothing, as a process that another thread has forked
-    /// meanwhile has it open too, until its own gate opens.
+    /// Writes a byte: closing the pipe would not be enough, as a process that another thread has forked meanwhile also has it
+    /// open, until its own gate opens.
     fn drop(&mut self) {
         let _ = nix::unistd::write(&self.writer, &[1]);
     }
 }
 
-/// Trace a process from its first instruction as the command; it is killed if that is not permitted.
+/// Traces a process from the command's first instruction; kills it if that is not permitted.
 pub fn seize(root: i32, options: i32) -> Result<()> {
     ptrace(libc::PTRACE_SEIZE, root, 0, options as usize).map_err(|error| {
         // SAFETY: the process is our child and not waited for yet.
@@ -188,7 +188,7 @@ pub fn seize(root: i32, options: i32) -> Result<()> {
     })
 }
 
-/// Why a process could not become the command, when it has ended or become it.
+/// Why the exec has failed; waits until the process has ended or executed the command.
 pub fn start_error(report: OwnedFd) -> Option<std::io::Error> {
     let mut number = [0; 4];
     File::from(report).read_exact(&mut number).ok()?;
@@ -203,7 +203,7 @@ pub fn fork_command(request: &Request) -> Result<Started> {
     let pipe = || nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(|error| failed!("no pipe: {error}"));
     let (gate_out, gate_in) = pipe()?;
     let (report_out, report_in) = pipe()?;
-    // SAFETY: the child makes system calls only, on memory that was prepared before.
+    // SAFETY: the child only makes system calls, on memory that was prepared before.
     match unsafe { libc::fork() } {
         -1 => Err(failed!(
             "cannot start a process: {}",
@@ -222,8 +222,8 @@ pub fn fork_command(request: &Request) -> Result<Started> {
     }
 }
 
-/// All that the child needs after fork, when it may no longer allocate: other threads' locks may be
-/// taken in it for ever.
+/// Everything that the child needs after the fork. It must not allocate then: locks that other threads held stay locked in it
+/// for ever.
 struct PreparedCommand<'a> {
     request: &'a Request,
     program: CString,
@@ -267,14 +267,14 @@ impl PreparedCommand<'_> {
         })
     }
 
-    /// In the child: wait until traced, then become the command.
+    /// In the child: waits until it is traced, then executes the command.
     ///
     /// # Safety
-    /// Only in the child of a fork, which this never leaves.
+    /// Only in the child of a fork; does not return.
     unsafe fn become_it(&self, gate_out: &OwnedFd, gate_in: &OwnedFd, report: &OwnedFd) -> ! {
         // SAFETY: system calls on open files and on memory that stays where it is.
         unsafe {
-            libc::close(gate_in.as_raw_fd()); // or the child would not see that nobody is left to open it
+            libc::close(gate_in.as_raw_fd()); // otherwise the child would not notice that nobody can open the gate any more
             let mut byte = 0u8;
             let opened = loop {
                 match libc::read(gate_out.as_raw_fd(), (&raw mut byte).cast(), 1) {
@@ -322,7 +322,7 @@ fn text(text: &OsStr) -> Result<CString> {
         .map_err(|_| usage!("'{}' has a NUL byte in it", text.to_string_lossy()))
 }
 
-/// The tracing thread: from the start of the command to its end.
+/// The tracing thread, from the command's start to its end.
 fn trace(request: &Request, watched: &Arc<Watched>, sender: &mpsc::Sender<i32>) -> Result<Run> {
     let Started { root, gate, report } = fork_command(request)?;
     let mut options = libc::PTRACE_O_TRACEEXIT
@@ -348,7 +348,7 @@ fn trace(request: &Request, watched: &Arc<Watched>, sender: &mpsc::Sender<i32>) 
     watched.begin(root);
     let watcher = watch::start(Arc::clone(watched), tracer.started, request.timeout);
     tracer.started = Instant::now();
-    drop(gate); // lets the command go
+    drop(gate); // lets the command start
     tracer.follow(sender);
     let timeline = watcher.join().unwrap_or_default();
     if let Some(error) = start_error(report) {
@@ -362,14 +362,14 @@ impl Tracer<'_> {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// Until the command has ended, and for a moment longer what it left behind.
+    /// Follows the command to its end, and its remaining processes for a short time.
     fn follow(&mut self, sender: &mpsc::Sender<i32>) {
         let mut is_announced = false;
         loop {
             let mut status = 0;
             // SAFETY: all zeros is a valid rusage.
             let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-            // Not the children of other threads: a server's clients are theirs.
+            // Not the children of other threads: a server's clients belong to those.
             let options = libc::__WALL | libc::__WNOTHREAD;
             // SAFETY: both pointers are to live variables of the right type.
             let pid = unsafe { libc::wait4(-1, &mut status, options, &mut usage) };
@@ -380,7 +380,7 @@ impl Tracer<'_> {
                 break; // nothing left to wait for
             }
             if !is_announced {
-                // The first stop: it is past its exec, or has ended.
+                // The first stop: the process is past its exec, or has ended.
                 is_announced = sender.send(self.root).is_ok();
             }
             if libc::WIFSTOPPED(status) {
@@ -397,7 +397,7 @@ impl Tracer<'_> {
         self.watched.finish();
     }
 
-    /// Deal with a stop, and let the process go on in the way that this stop needs.
+    /// Handles a stop, and lets the process continue in the way that this stop requires.
     fn on_stop(&mut self, pid: i32, status: i32) {
         let arrived = Instant::now();
         let now_s = self.now_s();
@@ -419,14 +419,14 @@ impl Tracer<'_> {
                 self.stopped += arrived.elapsed();
             }
             libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => {
-                // Stopped by job control: stay so.
+                // Job control has stopped it; it stays stopped.
                 let _ = ptrace(libc::PTRACE_LISTEN, pid, 0, 0);
                 return;
             }
             libc::PTRACE_EVENT_STOP => {}
             _ => passed_on = signal,
         }
-        // It may have been killed meanwhile: then its end is what comes next.
+        // If it was killed meanwhile, its end comes next.
         let _ = ptrace(libc::PTRACE_CONT, pid, 0, passed_on as usize);
     }
 
@@ -485,14 +485,14 @@ impl Tracer<'_> {
     }
 }
 
-/// The C libraries do not agree about its sign.
+/// The type's sign differs between C libraries.
 #[cfg(not(target_env = "musl"))]
 pub type TraceRequest = libc::c_uint;
 #[cfg(target_env = "musl")]
 pub type TraceRequest = libc::c_int;
 
 pub fn ptrace(request: TraceRequest, pid: i32, address: usize, data: usize) -> std::io::Result<()> {
-    // SAFETY: none of the requests made through here has the kernel write to our memory.
+    // SAFETY: none of the requests that are made here lets the kernel write to our memory.
     match unsafe { libc::ptrace(request, pid, address, data) } {
         -1 => Err(std::io::Error::last_os_error()),
         _ => Ok(()),

@@ -1,22 +1,22 @@
-//! The least of some runs, and how well it is known: for programs whose time others can only add to.
+//! The least of some runs, and how certain it is: for programs whose time others can only lengthen.
 //!
-//! Resampling does not do for a least (Bickel and Freedman, 1981): what is drawn again is never below what was
-//! measured. What is known is how the lowest of some numbers lie above an end that their distribution has:
-//! where its density is even, the part of the way to the k-th that lies below the first is distributed as
-//! Beta(1, k - 1) (Robson and Whitlock, Biometrika 51, 1964, for k = 2; Cooke, Biometrika 66, 1979). So the end is drawn
-//! from that, for both sides of a ratio, as a generalized pivotal quantity (Weerahandi, 1993). If the density
-//! falls off from its end, as noise does, the interval is too wide; if it rises, too narrow.
+//! Resampling does not work for a least (Bickel and Freedman, 1981): no resampled value is below the measured ones. But it is
+//! known how the lowest of some values lie above the end point of their distribution. If the density is even there, take the
+//! way from the end to the k-th lowest value: the part of it below the first value is distributed as Beta(1, k - 1) (Robson and
+//! Whitlock, Biometrika 51, 1964, for k = 2; Cooke, Biometrika 66, 1979). So the end is drawn from that, for both sides of a
+//! ratio, as a generalized pivotal quantity (Weerahandi, 1993). If the density falls off from its end, as noise does, the
+//! interval is too wide; if it rises, too narrow.
 
 use crate::statistics::{self, Ratio, TAIL};
 
-/// How many ends are drawn for one interval.
+/// How many end points are drawn for one interval.
 const DRAWS: usize = 2000;
-/// A time is not negative: no end is drawn below this part of the least.
+/// A time is not negative: no end point is drawn below this part of the least.
 const END_MIN: f64 = 0.01;
-/// What a least may be off by: allocators are told apart that differ by as much.
+/// The error that a least may have: allocators that differ by this much can be told apart.
 const KNOWN: f64 = 0.05;
 
-/// The least of these, and the last of the lower half, whose distance says how far the end may be.
+/// The least value, and the highest of the lower half. Their distance tells how far away the end point may be.
 struct Lowest {
     least: f64,
     upper: f64,
@@ -24,7 +24,7 @@ struct Lowest {
 }
 
 impl Lowest {
-    /// None without samples, and where some are 0.
+    /// None without samples, or if some are 0.
     fn of(samples: &[f64]) -> Option<Lowest> {
         let sorted = statistics::sorted(samples);
         let least = *sorted.first().filter(|least| **least > 0.0)?;
@@ -36,7 +36,7 @@ impl Lowest {
         })
     }
 
-    /// The end below which only the part `chance` of all ends lies.
+    /// The end point is below the returned value only with this chance.
     fn end(&self, chance: f64) -> f64 {
         if self.count < 2 {
             return self.least;
@@ -52,7 +52,7 @@ pub fn least(samples: &[f64]) -> f64 {
     samples.iter().copied().fold(f64::NAN, f64::min)
 }
 
-/// Whether more runs would hardly find less.
+/// Would more runs hardly find a lower value?
 pub fn is_known(samples: &[f64]) -> bool {
     Lowest::of(samples).is_none_or(|lowest| lowest.least <= lowest.end(TAIL) * (1.0 + KNOWN))
 }
@@ -75,7 +75,7 @@ pub fn mean_ratio(pairs: &[(&[f64], &[f64])], seed: &str) -> Option<Ratio> {
         })
         .collect();
     drawn.sort_by(f64::total_cmp);
-    // The least itself is one of the ends that may be.
+    // The least itself is one of the possible end points.
     Some(Ratio {
         value,
         low: statistics::quantile_of_sorted(&drawn, TAIL).min(value),
@@ -111,7 +111,7 @@ mod tests {
         assert!(is_known(&[1.0, 1.001, 1.002, 1.003, 1.3, 1.5]));
     }
 
-    /// Runs of 1 s to which others add something: rarely much.
+    /// Runs of 1 s that others lengthen, rarely by much.
     fn runs(count: usize, factor: f64, generator: &mut fastrand::Rng) -> Vec<f64> {
         let noise = |generator: &mut fastrand::Rng| -0.05 * (1.0 - generator.f64()).ln();
         (0..count)

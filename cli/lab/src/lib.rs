@@ -1,4 +1,4 @@
-//! What measuring an allocator takes, apart from any command line.
+//! All that measuring an allocator needs, except a command line.
 
 pub mod allocator;
 pub mod answer;

@@ -1,4 +1,4 @@
-//! What a result says about where and when it was made, and what went on there meanwhile.
+//! What a result says about where and when it was made, and what else ran there at the time.
 
 use hakmem_heap::shown::ShownPath;
 use indexmap::IndexMap;
@@ -22,7 +22,7 @@ pub struct Machine {
     pub transparent_huge_pages: String,
     pub overcommit: String,
     pub load_before: f64,
-    /// None where the kernel does not tell, as in most virtual machines.
+    /// None if the kernel does not tell it, as in most virtual machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frequency_governor: Option<String>,
 }
@@ -49,7 +49,7 @@ fn cpu_count() -> usize {
         .max(1)
 }
 
-/// Names the machine by what it is, not by what its owner calls it.
+/// A folder name made from the machine's properties, not from its host name.
 pub fn folder_name() -> String {
     let mut name = String::new();
     for letter in cpu_model().to_lowercase().chars() {
@@ -92,7 +92,7 @@ pub fn describe() -> Machine {
     }
 }
 
-/// CPU seconds that the whole machine has spent, the host's theft included.
+/// The CPU seconds that the whole machine has spent, including those that the host took away.
 pub fn busy_s() -> f64 {
     let text = read("/proc/stat");
     let fields: Vec<f64> = text
@@ -111,7 +111,7 @@ pub fn busy_s() -> f64 {
     ticks / procfs::ticks_per_second() as f64
 }
 
-/// CPU seconds of this process and of all children that were waited for.
+/// The CPU seconds of this process and of its children that were waited for.
 pub fn own_s() -> f64 {
     [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN]
         .into_iter()
@@ -130,7 +130,7 @@ pub fn own_s() -> f64 {
         .sum()
 }
 
-/// The fastest CPU's clock at this moment, where the kernel tells.
+/// The fastest CPU's clock at this moment, if the kernel tells it.
 pub fn frequency_khz() -> Option<u64> {
     (0..cpu_count())
         .filter_map(|cpu| {
@@ -140,9 +140,9 @@ pub fn frequency_khz() -> Option<u64> {
         .max()
 }
 
-/// Touch free memory in a process of its own, which ends at once. The host of a virtual machine that
-/// is told which pages are free gives them to others; to touch them again costs 3 to 15 times as much
-/// as a page that is there. After this, that is not part of what is measured. Does what it can.
+/// Touches free memory in a process of its own, which ends at once. The host of a virtual machine may give free pages to
+/// others; to touch such a page again costs 3 to 15 times as much as touching a present one. After this, no run pays for that.
+/// Errors are ignored.
 pub fn warm_memory(kib: u64) {
     let available = line_after(&read("/proc/meminfo"), "MemAvailable").unwrap_or_default();
     let available: u64 = available
@@ -154,7 +154,7 @@ pub fn warm_memory(kib: u64) {
     if bytes == 0 {
         return;
     }
-    // SAFETY: the child makes system calls only, and writes to memory that it has just mapped.
+    // SAFETY: the child only makes system calls, and writes to memory that it has just mapped.
     unsafe {
         match libc::fork() {
             0 => {
@@ -169,7 +169,7 @@ pub fn warm_memory(kib: u64) {
     }
 }
 
-/// Write to every page of new memory.
+/// Writes to every page of new memory.
 ///
 /// # Safety
 /// The memory stays mapped: only for a process that ends soon.
@@ -183,7 +183,7 @@ unsafe fn touch(bytes: usize) {
         if memory == libc::MAP_FAILED {
             return;
         }
-        libc::madvise(memory, bytes, libc::MADV_HUGEPAGE); // the fastest way to many pages
+        libc::madvise(memory, bytes, libc::MADV_HUGEPAGE); // the fastest way to get many pages
         for offset in (0..bytes).step_by(TOUCH_EVERY) {
             memory.cast::<u8>().add(offset).write_volatile(1);
         }
@@ -202,7 +202,7 @@ fn git(root: &Path, arguments: &[&str]) -> Option<String> {
         .then(|| String::from_utf8_lossy(&done.stdout).trim().to_string())
 }
 
-/// The commit that is measured, marked when the sources differ from it.
+/// The commit that is measured, with a mark if the sources differ from it.
 pub fn commit(root: &Path) -> Option<String> {
     let name = git(root, &["rev-parse", "--short=10", "HEAD"])?;
     let changes = git(root, &["status", "--porcelain", "--", "src", "include"])?;
@@ -251,7 +251,7 @@ pub fn timestamp() -> String {
     )
 }
 
-/// The caller's environment as it may be written down: what looks like a secret is left out.
+/// The caller's environment without values that look like secrets, so that it can be written down.
 pub fn shown_environment<'a>(
     environment: impl IntoIterator<Item = (&'a OsString, &'a OsString)>,
 ) -> IndexMap<String, String> {
@@ -285,7 +285,7 @@ pub fn shown_environment<'a>(
     shown
 }
 
-/// Variables of the caller's that change what an allocator does.
+/// Does the variable change what an allocator does?
 pub fn is_tuning(name: &str) -> bool {
     [
         "MALLOC_",

@@ -1,7 +1,7 @@
-//! One run of one workload under one allocator, of which nothing is believed without proof.
+//! One run of one workload with one allocator. Nothing about it is believed without proof.
 //!
-//! A sample is only given when the command ended well, its answer is right, and each process of it
-//! is proved to have used the allocator that was asked for.
+//! There is a sample only if the command ended well, its answer is right, and each of its processes provably used the requested
+//! allocator.
 
 use crate::allocator::Allocator;
 use crate::answer;
@@ -31,15 +31,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 const TIMELINE_POINTS: usize = 60;
-/// Where memory over time is the result.
+/// For workloads whose result is their memory over time.
 const LONG_TIMELINE_POINTS: usize = 240;
 
 /// Why there is no sample.
 #[derive(Debug)]
 pub enum Stop {
-    /// The run proves nothing about this allocator; the reason, for the table's notes.
+    /// The run proves nothing about this allocator; the text is the reason, for the table's notes.
     Refused(String),
-    /// A thread started a process that was not seen: again, with threads traced.
+    /// A thread started a process that was not seen: the run is repeated with threads traced.
     HiddenChildren(String),
     Interrupted,
     Error(Error),
@@ -51,7 +51,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// Whatever takes samples. The real one runs programs; tests have one that makes numbers up.
+/// Takes samples. The real meter runs programs; tests use one that makes numbers up.
 pub trait Meter {
     fn measure(
         &mut self,
@@ -60,11 +60,11 @@ pub trait Meter {
     ) -> std::result::Result<Sample, Stop>;
 }
 
-/// The real one.
+/// The real meter.
 pub struct LinuxMeter {
     /// Makes paths in results relative to the project.
     relative: Box<dyn Fn(&str) -> String>,
-    /// Of each workload, under the hungriest allocator so far.
+    /// By workload, with the allocator that needed the most memory so far.
     peaks_kib: HashMap<String, u64>,
     groups: Option<Groups>,
 }
@@ -79,7 +79,7 @@ impl LinuxMeter {
     }
 }
 
-/// What the run adds to the workload's environment.
+/// The variables that the run adds to the workload's environment.
 pub fn added_environment(
     workload: &Workload,
     allocator: &Allocator,
@@ -96,7 +96,7 @@ pub fn added_environment(
     Ok(added)
 }
 
-/// Variables that are text, beside those that need not be.
+/// Converts text variables to the type of variables that may be any bytes.
 pub fn as_bytes(environment: &IndexMap<String, String>) -> IndexMap<OsString, OsString> {
     let variables = environment.iter();
     variables
@@ -104,7 +104,7 @@ pub fn as_bytes(environment: &IndexMap<String, String>) -> IndexMap<OsString, Os
         .collect()
 }
 
-/// The run as a line for a shell, for whoever wants to repeat it.
+/// The run as a shell command, for users who want to repeat it.
 pub fn shown_command(workload: &Workload, allocator: &Allocator) -> Result<String> {
     let mut added = as_bytes(&workload.own_environment);
     added.extend(added_environment(workload, allocator)?);
@@ -124,7 +124,7 @@ pub fn shown_command(workload: &Workload, allocator: &Allocator) -> Result<Strin
     Ok(words.join(" "))
 }
 
-/// The same of what may be no text: as bash takes it.
+/// Quotes a word that may not be valid text, as bash reads it.
 fn quoted_bytes(word: &OsStr) -> String {
     let shown = shown(word.as_bytes());
     if word.to_str() == Some(&shown) {
@@ -134,7 +134,7 @@ fn quoted_bytes(word: &OsStr) -> String {
     }
 }
 
-/// As a shell takes it for one word.
+/// Quotes a text as one word for a shell.
 pub fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -156,7 +156,7 @@ impl Meter for LinuxMeter {
         let mut request = request(workload, allocator, &output, &errors)?;
         let group = self.groups.as_ref().and_then(Groups::make);
         request.control_group = group.map(Arc::new);
-        // What the run will need, and a quarter more: the same for every allocator.
+        // The memory that the run will need, plus a quarter: the same for every allocator.
         let expected_kib = self
             .peaks_kib
             .get(&workload.name)
@@ -220,7 +220,7 @@ impl LinuxMeter {
             return refuse(format!("not finished after {limit} s"));
         }
         match run.end {
-            // A server without a command that ends it is ended by us.
+            // A server without a command that ends it gets SIGTERM from us.
             End::Signaled(nix::libc::SIGTERM) if workload.server.is_some() => {}
             End::Signaled(signal) => {
                 let (name, line) = (signal_name(signal), self.last_line(errors));
@@ -255,7 +255,7 @@ impl LinuxMeter {
         }
     }
 
-    /// Every process must have had its memory from this allocator and no other.
+    /// Every process must have got its memory from this allocator only.
     fn check_proofs(
         &self,
         run: &Run,

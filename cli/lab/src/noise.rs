@@ -1,15 +1,15 @@
-//! What speaks against trusting small differences in a document.
+//! Reasons not to trust small differences in a document.
 
 use crate::document::{Document, Sample};
 use crate::statistics::{self, Estimate, NOISY_SPREAD};
 use crate::summary::{Metric, RUNS_MIN, time_metric, values};
 
-/// CPU time of others during a run, as a part of the run, that is worth a warning.
+/// If other programs used more CPU time than this share of a run, a warning is given.
 const BUSY_PART: f64 = 0.10;
-/// A change of the clock within one run that is worth a warning.
+/// If the clock changed by more than this share within a run, a warning is given.
 const FREQUENCY_PART: f64 = 0.05;
 
-/// One line each.
+/// One line per reason.
 pub fn noise(document: &Document) -> Vec<String> {
     let mut lines = Vec::new();
     let fewest = document
@@ -61,7 +61,7 @@ pub fn noise(document: &Document) -> Vec<String> {
     lines
 }
 
-/// The workloads whose times vary much, with the allocator that varies most.
+/// Workloads whose times vary a lot, with the allocator that varies most.
 fn noisy_times(document: &Document) -> Option<String> {
     let values = values(document, Metric::Time);
     let noisy: Vec<String> = values
@@ -89,7 +89,7 @@ fn noisy_times(document: &Document) -> Option<String> {
     ))
 }
 
-/// The workloads of which more runs might find less.
+/// Workloads for which more runs might find a lower time.
 fn unknown_leasts(document: &Document) -> Option<String> {
     let values = values(document, time_metric(document));
     let unknown: Vec<String> = values

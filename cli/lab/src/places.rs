@@ -1,12 +1,11 @@
-//! Where things are: the library beside the command, and the project's folders when it runs
-//! from a checkout.
+//! Where files are: the library beside the command and, in a checkout, the project's folders.
 
 use crate::error::Result;
 use crate::{failed, usage};
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// The library by the name that compilers look for, and by that which programs do.
+/// The library's names: for the linker, and for the dynamic linker.
 const LIBRARY: [&str; 2] = [
     "libhakmem.so",
     concat!("libhakmem.so.", env!("CARGO_PKG_VERSION_MAJOR")),
@@ -41,14 +40,14 @@ impl Places {
         self.root.as_deref()
     }
 
-    /// The checkout, for what only makes sense in one.
+    /// The checkout; an error if there is none.
     pub fn need_root(&self) -> Result<&Path> {
         self.root.as_deref().ok_or_else(|| {
             usage!("this needs the project's sources: run the build/hakmem of a checkout")
         })
     }
 
-    /// Where peers are built: with the rest of the build, or in the user's cache.
+    /// Where peers are built: in the build folder, or in the user's cache.
     pub fn peers(&self) -> PathBuf {
         match &self.root {
             Some(root) => root.join("build/peers"),
@@ -63,8 +62,7 @@ impl Places {
             .join(crate::machine::folder_name()))
     }
 
-    /// The same text, with paths below the checkout made relative to it: results are compared
-    /// between machines.
+    /// A text with paths in the checkout made relative: results are compared between machines.
     pub fn relative(&self, text: &str) -> String {
         match &self.root {
             Some(root) => text.replace(&format!("{}/", root.display()), ""),
@@ -77,7 +75,7 @@ impl Places {
         self.find_built(&LIBRARY, &library_folders())
     }
 
-    /// `libhakmem_record.so`, which lies beside it.
+    /// `libhakmem_record.so`, in the same places.
     pub fn recorder(&self) -> Result<PathBuf> {
         self.find_built(&[RECORDER], &library_folders())
     }
@@ -87,7 +85,7 @@ impl Places {
         self.find_built(&[REPORT_PAGE], &["../share/hakmem".into()])
     }
 
-    /// Where the documents are installed; None in a checkout, where they are called as in every text.
+    /// Where the documents are installed; None in a checkout.
     pub fn documents(&self) -> Option<PathBuf> {
         let installed = self.binary_folder.join("../share/doc/hakmem");
         let is_installed = self.root.is_none() && installed.join("docs").is_dir();
@@ -96,7 +94,7 @@ impl Places {
             .flatten()
     }
 
-    /// A file that the build makes: beside this command, in the build, or where it is installed.
+    /// Finds a file of the build: beside this command, in the build folder, or where it is installed.
     fn find_built(&self, names: &[&str], installed: &[String]) -> Result<PathBuf> {
         let own = self.binary_folder.clone();
         let built = self.root.as_ref().map(|root| root.join("build"));
@@ -117,8 +115,8 @@ impl Places {
     }
 }
 
-/// Where libraries are installed, from the command's folder. Debian has a folder for each kind of processor, and in it
-/// those of what only one package loads.
+/// Where libraries are installed, relative to the command's folder. Debian has a folder for each processor, and in it one for
+/// libraries of a single package.
 fn library_folders() -> [String; 4] {
     let debian = format!("../lib/{}-linux-gnu", env::consts::ARCH);
     let private = format!("{debian}/hakmem");

@@ -1,8 +1,8 @@
-//! Loads a program without running it: its dynamic linker maps and binds everything, and then,
-//! before the first instruction of any library or of the program itself, it is examined and ended.
+//! Loads a program without running it: its dynamic linker maps and binds everything. Then, before the first instruction of any
+//! library or of the program, it is examined and killed.
 //!
-//! The place to stop at is the function that the dynamic linker calls for debuggers whenever its
-//! list of objects has changed. All names are bound by then, as LD_BIND_NOW is set.
+//! It stops at the function that the dynamic linker calls, for debuggers, whenever its list of objects has changed. By then all
+//! names are bound, as LD_BIND_NOW is set.
 
 use crate::control::AddressMap;
 use crate::elf;
@@ -21,22 +21,22 @@ use std::io::{Read, Seek};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// In the dynamic linker's `struct r_debug`: where it says that its list is complete.
+/// The offset of the state in the dynamic linker's `struct r_debug`: it tells whether the list is complete.
 const STATE_OFFSET: u64 = 24;
 const CONSISTENT: u32 = 0;
-/// The list changes twice while a program is loaded.
+/// The list changes twice during loading.
 const STOPS_MAX: usize = 16;
-/// What the block for the test is asked for.
+/// The size of the block for the test.
 const TEST_BYTES: u64 = 64;
 
-/// A program as it would start.
+/// A loaded program that has not started.
 pub struct Loaded {
     pub proof: Proof,
-    /// For hakmem: whether its address map knows a block that malloc returned in the process.
+    /// For hakmem: does its address map know a block that malloc returned in the process?
     pub knows_its_block: Option<bool>,
 }
 
-/// Load a program in an environment. The inner error says why it cannot be loaded or examined.
+/// Loads a program in an environment. The inner error says why it cannot be loaded or examined.
 pub fn load(
     program: &Path,
     arguments: &[OsString],
@@ -101,7 +101,7 @@ fn last_line(errors: &mut File) -> String {
     }
 }
 
-/// Our child, which never runs on by itself.
+/// Our stopped child; it is never allowed to continue by itself.
 struct Stopped {
     pid: i32,
     has_ended: bool,
@@ -120,7 +120,7 @@ impl Drop for Stopped {
 }
 
 impl Stopped {
-    /// Wait for the next stop; signals that are no concern of ours are passed on.
+    /// Waits for the next stop; passes on signals that do not concern us.
     fn wait_for_stop(&mut self, wanted: impl Fn(i32) -> bool) -> std::result::Result<(), Blind> {
         loop {
             let mut status = 0;
@@ -142,7 +142,7 @@ impl Stopped {
         let _ = launch::ptrace(libc::PTRACE_CONT, self.pid, 0, signal as usize);
     }
 
-    /// Stop where the instruction at `place` is; what lies behind it stays.
+    /// Sets a breakpoint at `place`; the bytes behind it stay.
     fn break_at(&self, place: u64, memory: &File) -> std::result::Result<(), Blind> {
         let word = word_at(memory, place).ok_or(Blind::Gone)?;
         let mut bytes = word.to_ne_bytes();
@@ -161,7 +161,7 @@ impl Stopped {
     }
 }
 
-/// The dynamic linker's list of objects: glibc's `_r_debug`, or what musl's `_dl_debug_addr` points to.
+/// The dynamic linker's list of objects: glibc's `_r_debug`, or the object that musl's `_dl_debug_addr` points to.
 enum List {
     At(u64),
     PointedToBy(u64),
@@ -220,7 +220,7 @@ fn examine(tracee: &mut Stopped) -> std::result::Result<Loaded, Blind> {
                 knows_its_block,
             });
         }
-        // The function does nothing but return: return for it.
+        // The function only returns, so return in its place.
         let mut registers = Registers::read(tracee.pid)?;
         registers.return_from_function(&memory)?;
         registers.write(tracee.pid)?;
@@ -230,8 +230,7 @@ fn examine(tracee: &mut Stopped) -> std::result::Result<Loaded, Blind> {
     ))
 }
 
-/// Have the process call malloc, and ask hakmem's map about the result. None without hakmem, or when
-/// the call does not come back.
+/// Makes the process call malloc, and asks hakmem's map about the block. None without hakmem, or if the call does not return.
 fn test_block(tracee: &mut Stopped, proof: &Proof, place: u64) -> Option<bool> {
     proof.blocks.as_ref()?;
     let process = Process::open(tracee.pid).ok()?;
@@ -248,11 +247,11 @@ fn test_block(tracee: &mut Stopped, proof: &Proof, place: u64) -> Option<bool> {
     tracee.resume(0);
     tracee.wait_for_stop(is_breakpoint).ok()?;
     let block = Registers::read(tracee.pid).ok()?.result();
-    // Only now: the first call has made the tables.
+    // Not earlier: the first call makes the tables.
     Some(AddressMap::find(tracee.pid).ok()?.knows(block))
 }
 
-/// What differs between processors.
+/// The differences between processors.
 mod registers {
     use crate::launch;
     use crate::process::Blind;
@@ -294,16 +293,16 @@ mod registers {
             }
         }
 
-        /// Set up a call of `function` with one argument that returns to `back`. Where the return
-        /// address belongs on the stack, that place is returned.
+        /// Prepares a call of `function` with one argument that returns to `back`. Returns the stack address for the return
+        /// address, if it belongs on the stack.
         #[cfg(target_arch = "x86_64")]
         pub fn prepare_call(&mut self, function: u64, argument: u64, _back: u64) -> Option<u64> {
-            // As after a call instruction: 8 below a multiple of 16.
+            // As behind a call instruction: 8 bytes below a multiple of 16.
             self.0.rsp = ((self.0.rsp - RED_ZONE_BYTES) & !15) - 8;
             self.0.rip = function;
             self.0.rdi = argument;
             self.0.rax = 0;
-            self.0.orig_rax = u64::MAX; // no system call is to be repeated
+            self.0.orig_rax = u64::MAX; // so that no system call is repeated
             Some(self.0.rsp)
         }
 
@@ -368,7 +367,7 @@ mod tests {
         assert!(!file.exists());
     }
 
-    /// Compile an empty program with more arguments to the compiler.
+    /// Compiles an empty program with further compiler arguments.
     fn compile(folder: &Path, name: &str, arguments: &[&str]) -> PathBuf {
         let source = folder.join(format!("{name}.c"));
         let text = if name.ends_with(".so") {

@@ -1,6 +1,5 @@
-//! Another process, read from outside: its mappings, its memory, and the objects that its dynamic
-//! linker has loaded. Nothing is written, and it need not stand still, though what a running
-//! process says may be out of date by the time it is looked at.
+//! Another process, read from outside: its mappings, its memory, and the objects that its dynamic linker has loaded. Nothing is
+//! written, and the process need not be stopped, though what was read of a running process may be out of date.
 
 use crate::elf::{self, ElfFile};
 use hakmem_heap::code::{self, Code};
@@ -16,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Limits on what is believed of a process that may be broken.
+/// Limits for a process whose memory may be damaged.
 const OBJECTS_MAX: usize = 4096;
 const PROGRAM_HEADERS_MAX: u64 = 128;
 const DYNAMIC_ENTRIES_MAX: u64 = 512;
@@ -30,14 +29,14 @@ const PT_PHDR: u32 = 6;
 const DT_NULL: u64 = 0;
 const DT_DEBUG: u64 = 21;
 
-/// Why a process says nothing about its allocator.
+/// Why a process tells nothing about its allocator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Blind {
-    /// It has ended, or never was.
+    /// It has ended, or never existed.
     Gone,
-    /// The kernel does not let us look.
+    /// The kernel does not let us read it.
     Forbidden,
-    /// There is no dynamic linker in it.
+    /// It has no dynamic linker.
     Static,
     /// Anything else, as a part of a sentence.
     Other(String),
@@ -54,26 +53,26 @@ impl std::fmt::Display for Blind {
     }
 }
 
-/// A file in the dynamic linker's list.
+/// An object in the dynamic linker's list.
 pub struct Object {
-    /// What is added to the file's offsets.
+    /// Is added to the file's addresses.
     pub base: u64,
     pub path: PathBuf,
     pub file: Arc<ElfFile>,
 }
 
 pub struct Process {
-    /// A thread of it, below whose number /proc tells what it has: the first may have ended before the others.
+    /// A thread whose /proc entries describe the process: the first thread may have ended before the others.
     pub task: i32,
     memory: File,
     mappings: Vec<Area>,
     files: Vec<Code>,
-    /// In the order in which names are looked up; the program first.
+    /// In lookup order; the program is first.
     pub objects: Vec<Object>,
 }
 
 impl Process {
-    /// Its memory, without a list of objects: a statically linked program has none.
+    /// Its memory without the list of objects: a statically linked program has none.
     pub fn open_memory(pid: i32) -> Result<Process, Blind> {
         let live = open_live(pid)?;
         let task = live.task();
@@ -100,7 +99,7 @@ impl Process {
         self.load_objects(first)
     }
 
-    /// Is it still there, and the program that it was? If not, what was read of it is only a part.
+    /// Does the process still exist, and still run the same program? If not, only a part of it was read.
     pub fn check(&self) -> Result<(), Blind> {
         let first = self.mappings.first().map_or(0, |area| area.range.start);
         match self.memory.read_at(&mut [0], first) {
@@ -112,7 +111,7 @@ impl Process {
         }
     }
 
-    /// Fill `target` from `address`; false when not all of it can be read.
+    /// Fills `target` from `address`; false if not all of it can be read.
     pub fn read(&self, address: u64, target: &mut [u8]) -> bool {
         self.memory.read_exact_at(target, address).is_ok()
     }
@@ -129,7 +128,7 @@ impl Process {
             .then(|| u32::from_ne_bytes(bytes))
     }
 
-    /// What is mapped at an address.
+    /// The mapping that contains an address.
     pub fn mapping_at(&self, address: u64) -> Option<&Area> {
         let mut mappings = self.mappings.iter();
         mappings.find(|mapping| mapping.range.contains(&address))
@@ -140,19 +139,19 @@ impl Process {
         path_of(self.mapping_at(address)?)
     }
 
-    /// The object that the file at `path` was loaded as.
+    /// The object that was loaded from the file at `path`.
     pub fn object_at(&self, path: &Path) -> Option<&Object> {
         self.objects.iter().find(|object| object.path == path)
     }
 
-    /// The memory in which programs keep pointers to blocks: what objects write, and stacks. Nothing shared, of which
-    /// each page that is read becomes resident.
+    /// The areas where programs keep pointers to blocks: writable data of objects, and stacks. Shared areas are left out:
+    /// reading them would make their pages resident.
     pub fn places_of_pointers(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let mut behind_object = false;
         self.mappings.iter().filter_map(move |mapping| {
             let writable = mapping.is_readable && mapping.is_writable && !mapping.is_shared;
             let is_of_file = path_of(mapping).is_some();
-            // What follows an object's data is the part of it that starts as zeros.
+            // An anonymous area behind an object's data is its zero-initialised part (.bss).
             let wanted = is_of_file
                 || mapping.name.starts_with(b"[stack")
                 || mapping.name.is_empty() && behind_object;
@@ -161,14 +160,14 @@ impl Process {
         })
     }
 
-    /// The heap that grows by moving the break: the C library's, if it has given out anything.
+    /// The heap that grows by moving the break: the C library's, if it has allocated anything.
     pub fn break_heap(&self) -> Option<(u64, u64)> {
         let is_heap = |mapping: &&Area| mapping.name == b"[heap]";
         let heap = self.mappings.iter().find(is_heap)?;
         Some((heap.range.start, heap.range.end))
     }
 
-    /// The offset between the dynamic linker's file and memory; None in a process without one.
+    /// The load address of the dynamic linker; None if the process has none.
     pub fn linker_base(pid: i32) -> Option<u64> {
         auxiliary(pid)
             .ok()?
@@ -177,7 +176,7 @@ impl Process {
             .filter(|base| *base != 0)
     }
 
-    /// The dynamic linker's file, which the kernel has mapped at `base`.
+    /// The path of the dynamic linker, which is mapped at `base`.
     pub fn linker_path(pid: i32, base: u64) -> Result<PathBuf, Blind> {
         let areas = open_live(pid)?.areas;
         let linker = areas.iter().find(|area| area.range.start == base);
@@ -247,7 +246,7 @@ impl Process {
             if self.objects.len() == OBJECTS_MAX {
                 return Err(unreadable());
             }
-            // By address, not by name: the name may be relative or a symbolic link.
+            // By address, as the name may be relative or a symbolic link.
             let mut files = self.files.iter();
             let Some(code) = files.find(|code| code.range.contains(&dynamic)) else {
                 continue; // the kernel's own object has no file
@@ -271,7 +270,7 @@ impl Process {
         };
         let path = shown(&code.path);
         let found = find_mapped(code, &sources).map_err(|missing| match missing {
-            // Without a process nothing says which build was mapped.
+            // Without the process, nothing tells which build was mapped.
             _ if open_live(self.task).is_err() => Blind::Gone,
             missing => Blind::Other(format!("{path}: {}", missing.why())),
         })?;
@@ -279,13 +278,13 @@ impl Process {
     }
 }
 
-/// Of the file that is mapped there, if it is one.
+/// The path of the file that is mapped there, if it is one.
 fn path_of(area: &Area) -> Option<&Path> {
     let is_file = area.name.starts_with(b"/");
     is_file.then(|| Path::new(OsStr::from_bytes(&area.name)))
 }
 
-/// Does this process, one of ours, ignore the signal?
+/// Does a process of ours ignore the signal?
 pub fn ignores(pid: i32, signal: i32) -> bool {
     procfs::process::Process::new(pid)
         .and_then(|process| process.status())
@@ -294,7 +293,7 @@ pub fn ignores(pid: i32, signal: i32) -> bool {
 
 fn open_live(pid: i32) -> Result<LiveProcess, Blind> {
     LiveProcess::open(pid).map_err(|error| match error {
-        Error::Gone(_) => Blind::Gone, // a zombie included
+        Error::Gone(_) => Blind::Gone, // also a zombie
         Error::Forbidden(_) => Blind::Forbidden,
         other => Blind::Other(format!("it cannot be read: {other}")),
     })

@@ -1,14 +1,13 @@
-//! Which file a process really gets its memory from.
+//! Finds out which file a process really gets its memory from.
 //!
-//! That a library is mapped proves nothing: it may never be called (a program with a malloc of its
-//! own), or be another than its name says. So the proof asks what the dynamic linker did, in two
-//! independent ways, for each function of the malloc family:
+//! A mapped library proves nothing: it may never be called (if the program has its own malloc), or not be what its name says.
+//! So the proof checks what the dynamic linker did, for each function of the malloc family, in two independent ways:
 //!
 //! - order: the first object in lookup order that defines the function;
-//! - slots: the addresses that stand in the loaded objects' own import slots.
+//! - slots: the addresses that are stored in the loaded objects' import slots.
 //!
-//! A process proves its allocator when both name no other file than the library asked for,
-//! something other than the C library calls it, and no allocator sits inside the program.
+//! A process proves its allocator if both name no other file than the requested library, something other than the C library
+//! calls it, and the program contains no allocator.
 
 use crate::control::{self, Blocks};
 use crate::process::{Blind, Process};
@@ -16,17 +15,17 @@ use crate::{elf, family};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Where calls of one function from one object go.
+/// Where one object's calls of one function go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     File(PathBuf),
-    /// Code that no file was mapped for.
+    /// Code outside of any mapped file.
     Anonymous,
-    /// Nothing was called through it so far: the first definition in lookup order will be taken.
+    /// Not called so far: the first definition in lookup order will be used.
     NotBoundYet,
 }
 
-/// One object that asks for functions of the family.
+/// An object that imports functions of the family.
 #[derive(Clone, Debug)]
 pub struct Bindings {
     pub object: PathBuf,
@@ -39,21 +38,21 @@ pub struct Proof {
     /// The first object that defines each function of the family.
     pub definers: BTreeMap<&'static str, PathBuf>,
     pub bindings: Vec<Bindings>,
-    /// Functions of the family that the program has for itself, invisible to others.
+    /// Functions of the family that the program defines for itself, invisible to others.
     pub private: BTreeSet<&'static str>,
-    /// Allocators that were recognised inside an object other than their own library.
+    /// Allocators that were recognised inside other objects than their own libraries.
     pub bundled: Vec<(PathBuf, Vec<&'static str>)>,
     pub build_ids: BTreeMap<PathBuf, String>,
-    /// What hakmem's address map says of the pointers in the process; None without hakmem.
+    /// What hakmem's address map knows of the pointers in the process; None without hakmem.
     pub blocks: Option<Blocks>,
-    /// Why that is None.
+    /// Why `blocks` is None.
     pub no_blocks: String,
-    /// There is no dynamic linker in it: all that it calls is inside it.
+    /// It has no dynamic linker: all its calls stay inside.
     pub is_static: bool,
 }
 
 impl Proof {
-    /// What the file of a statically linked program says, and the process if it runs as one.
+    /// A proof from the file of a statically linked program, and from the process if there is one.
     pub fn of_static(program: &Path, pid: Option<i32>) -> Result<Proof, Blind> {
         let file = elf::read_cached(program).map_err(|error| Blind::Other(error.0))?;
         if file.exports("_r_debug") {
@@ -61,7 +60,7 @@ impl Proof {
                 "the dynamic linker was started as a command; start the program itself".into(),
             ));
         }
-        // Stripped, it does not say which names it has.
+        // A stripped file does not have the names.
         let mut inside: BTreeSet<&'static str> = file.private.clone();
         inside.insert("malloc");
         let mut proof = Proof {
@@ -91,7 +90,7 @@ impl Proof {
         }
     }
 
-    /// Examine a process. It should stand still; one that runs gives an answer of its moment.
+    /// Examines a process. It should be stopped; for a running one, the answer holds for that moment.
     pub fn collect(pid: i32) -> Result<Proof, Blind> {
         let process = Process::open(pid)?;
         let mut proof = Proof {
@@ -131,7 +130,7 @@ impl Proof {
         Ok(proof)
     }
 
-    /// All files that own a function of the core family, by either way of asking.
+    /// All files that own a core function of the family, by either way.
     pub fn owners(&self) -> BTreeSet<&Path> {
         let first = self
             .definers
@@ -151,7 +150,7 @@ impl Proof {
         first.chain(bound).collect()
     }
 
-    /// The objects that ask another object for memory, whether they have got some yet or not.
+    /// The objects whose calls for memory are bound to another object, even if they have made none yet.
     pub fn callers(&self) -> impl Iterator<Item = &Path> {
         self.bindings
             .iter()
@@ -165,7 +164,7 @@ impl Proof {
             .map(|bindings| bindings.object.as_path())
     }
 
-    /// Functions that some object asks for and that another file than `owner` answers.
+    /// Functions that some object imports and that another file than `owner` provides.
     pub fn fallen_through(&self, owner: &Path) -> BTreeMap<&'static str, &Path> {
         let asked: BTreeSet<&'static str> = self
             .bindings
@@ -179,7 +178,7 @@ impl Proof {
             .collect()
     }
 
-    /// Calls that go elsewhere than the lookup order says: objects with a scope of their own.
+    /// Calls that do not follow the lookup order: from objects with a scope of their own.
     pub fn bound_elsewhere(&self) -> Vec<(&Path, &'static str, &Target)> {
         let mut found = Vec::new();
         for bindings in &self.bindings {
@@ -194,7 +193,7 @@ impl Proof {
         found
     }
 
-    /// What is inside the program itself, so that no library can take its place.
+    /// An allocator inside the program, which no library can replace.
     pub fn inside_program(&self) -> Option<String> {
         if let Some((_, names)) = self.bundled.iter().find(|(path, _)| *path == self.program) {
             return Some(format!("has {} inside", names.join(" and ")));
@@ -215,10 +214,10 @@ fn targets_of(
             .read_u64(object.base.wrapping_add(slot.offset))
             .unwrap_or(0);
         if value == 0 {
-            continue; // a weak reference to what nobody defines
+            continue; // a weak reference that nothing defines
         }
         let target = target_at(process, object, value, slot);
-        // One object can have several slots for one name; what is bound says more.
+        // An object can have several slots for one name; a bound one tells more.
         let known = targets.entry(slot.name).or_insert(Target::NotBoundYet);
         if *known == Target::NotBoundYet {
             *known = target;
@@ -227,8 +226,9 @@ fn targets_of(
     targets
 }
 
-/// What a slot's value means. One that points into the importing object or the program, but not at
-/// such a function there, still points at a stub: nothing was called through it so far. A variable that points at
+/// The meaning of a slot's value. If it points into the importing object or the program, but not at such a function there, it
+/// still points at a stub: nothing was called through it so far. A variable that points at another function was set by the
+/// program: Python's decimal sets its library's malloc to Python's own.
 /// another function was given it by the program: Python's decimal leads its library's malloc to Python's own.
 fn target_at(
     process: &Process,

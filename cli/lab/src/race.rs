@@ -1,10 +1,10 @@
-//! A race of variants: the learner's own, compiled from the same C (`src/policy/race.h`).
+//! A race of variants: the learner's own, compiled from the same C code (`src/policy/race.h`).
 
 use std::mem::zeroed;
 
 const MOST: usize = 32;
 
-/// What a variant saves of both costs, its own and the baseline's.
+/// Savings: the difference of the costs of a variant and the baseline, divided by their sum.
 #[repr(C)]
 struct Sequence {
     count: u64,
@@ -12,7 +12,7 @@ struct Sequence {
     squares: f64,
 }
 
-/// The same, with an interval that holds at any moment.
+/// The mean of the savings, with an interval that holds at any moment.
 #[repr(C)]
 pub struct Estimate {
     pub mean: f64,
@@ -20,20 +20,20 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// As in C, of which a test below sees every field at work.
+/// The same fields as in C; the test below would notice a difference.
 #[repr(C)]
 pub struct Race {
     random: u64,
     state: u32,
     left: u32,
-    /// That are over.
+    /// Laps that are over.
     pub laps: u32,
     /// In the present lap or pair.
     pub place: u32,
     pub in_lap: u32,
-    /// Who plays the duel with the baseline, or did; 0: nobody.
+    /// The variant that plays the duel with the baseline, or has played it; 0: none.
     pub candidate: u32,
-    /// The baseline, unless another is better beyond chance.
+    /// The baseline, unless another variant is better beyond chance.
     pub winner: u32,
     is_swapped: u32,
     order: [u8; MOST],
@@ -53,48 +53,48 @@ unsafe extern "C" {
 }
 
 impl Race {
-    /// Of a baseline, which is number 0, and others.
+    /// A race of the baseline, which is number 0, and other variants.
     pub fn new(variants: usize, seed: u64) -> Race {
         assert!(variants < MOST);
-        // SAFETY: all zeros are a race, of numbers alone.
+        // SAFETY: the struct consists of numbers only, so all zeros are valid.
         let mut race = unsafe { zeroed() };
-        // SAFETY: it has places for so many.
+        // SAFETY: the struct has places for that many variants.
         unsafe { hak_race_start(&mut race, (1 << variants) - 1, seed) };
         race
     }
 
-    /// Who plays next; none when it is over.
+    /// The variant that plays next; None when the race is over.
     pub fn turn(&self) -> Option<usize> {
-        // SAFETY: it was started.
+        // SAFETY: the race was started.
         (self.state != IS_OVER).then(|| unsafe { hak_race_turn(self) } as usize)
     }
 
-    /// Whose turn it is has cost that.
+    /// Records the cost of the variant whose turn it is.
     pub fn note(&mut self, cost: f64) {
         assert!(self.state != IS_OVER);
-        // SAFETY: as above, and it is somebody's turn.
+        // SAFETY: as above, and it is a variant's turn.
         unsafe { hak_race_note(self, cost, false) }
     }
 
-    /// There is no time for more.
+    /// Ends the race: there is no time for more.
     pub fn end(&mut self) {
         // SAFETY: as above.
         unsafe { hak_race_end(self) }
     }
 
-    /// Of the duel, that are over.
+    /// The pairs of the duel that are over.
     pub fn pairs(&self) -> u32 {
         self.duel.count as u32
     }
 
-    /// In the laps, in the mean.
+    /// The mean of a variant's savings in the laps.
     pub fn saving(&self, variant: usize) -> f64 {
         self.savings[variant].mean
     }
 
-    /// What the candidate saves.
+    /// The candidate's savings in the duel.
     pub fn estimate(&self) -> Estimate {
-        // SAFETY: it reads numbers.
+        // SAFETY: it only reads numbers.
         unsafe { hak_sequence_estimate(&self.duel) }
     }
 }
@@ -103,7 +103,7 @@ impl Race {
 mod tests {
     use super::*;
 
-    /// Numbers that are known: were a field elsewhere in C, one of them would be another.
+    /// The expected numbers are known: with a field in another place, one of them would differ.
     #[test]
     fn every_field_is_where_it_is_in_c() {
         let mut race = Race::new(3, 7);

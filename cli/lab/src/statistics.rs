@@ -1,28 +1,27 @@
-//! Numbers from numbers: no clock, no file, no state.
+//! Computes statistics: no clock, no file, no state.
 //!
-//! Ratios come with an interval: that of Wilcoxon's signed ranks over the pairs of runs that belong to one
-//! round, which is exact whatever the noise is like; with too few pairs, or of several workloads together,
-//! one from resampling both sides (bootstrap). The generator is seeded from the data's name, so that the
-//! same file always gives the same table.
+//! A ratio has an interval. It comes from Wilcoxon's signed ranks over the pairs of runs of one round, and is exact for any
+//! noise. With too few pairs, or for several workloads together, it comes from resampling both sides (bootstrap). The generator
+//! is seeded from the data's name, so the same file always gives the same table.
 
 use crate::least;
 use std::hash::Hasher;
 
-/// Resamples for one interval: enough for the third digit of a 95 % bound.
+/// Resamples for one interval: enough for three digits of a 95 % bound.
 const RESAMPLES: usize = 2000;
-/// How much of the resampled values an interval leaves out at each end.
+/// The share of resampled values outside the interval, at each end.
 pub const TAIL: f64 = 0.025;
 
-/// The same of signed ranks. 2 % and not 2.5: whoever makes more runs until the interval is narrow is right
-/// in 94.5 % of the cases with the one, and in 95.7 % with the other.
+/// The same for signed ranks. If runs are added until the interval is narrow, 2.5 % would give an interval that is right in
+/// only 94.5 % of the cases; with 2 % it is right in 95.7 %.
 const RANK_TAIL: f64 = 0.02;
-/// Fewer pairs have no such interval.
+/// With fewer pairs there is no such interval.
 const PAIRS_MIN: usize = 6;
 
-/// Beyond this spread a difference of a few percent means nothing.
+/// If the spread is larger, a difference of a few percent means nothing.
 pub const NOISY_SPREAD: f64 = 0.05;
 
-/// A ratio of two medians or leasts, and the 95 % interval that holds it.
+/// A ratio of two medians or leasts, and its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
     pub value: f64,
@@ -30,12 +29,12 @@ pub struct Ratio {
     pub high: f64,
 }
 
-/// What a ratio allows to say.
+/// What a ratio shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
     Less,
     More,
-    /// The interval holds 1: nothing can be said.
+    /// The interval contains 1: no difference is shown.
     NotShown,
 }
 
@@ -51,12 +50,12 @@ impl Ratio {
     }
 }
 
-/// What stands for some runs.
+/// The value that represents several runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Estimate {
     #[default]
     Median,
-    /// Of what others can only add to (least.rs).
+    /// For times that others can only lengthen (least.rs).
     Least,
 }
 
@@ -68,7 +67,7 @@ impl Estimate {
         }
     }
 
-    /// How `ours` stands to `theirs`. None when either has no samples, or some are 0.
+    /// The ratio of `ours` to `theirs`. None if either has no samples, or if some are 0.
     pub fn ratio(self, ours: &[f64], theirs: &[f64], seed: &str) -> Option<Ratio> {
         match self {
             Estimate::Median => ratio(ours, theirs, seed),
@@ -84,7 +83,7 @@ impl Estimate {
         }
     }
 
-    /// Whether the samples lie so far apart that a few percent mean nothing.
+    /// Do the samples vary so much that a few percent mean nothing?
     pub fn is_noisy(self, samples: &[f64]) -> bool {
         match self {
             Estimate::Median => spread(samples) > NOISY_SPREAD,
@@ -93,8 +92,7 @@ impl Estimate {
     }
 }
 
-/// The value below which the part `share` of the samples lies, between neighbours in proportion.
-/// NaN without samples.
+/// The value below which the part `share` of the samples lies, interpolated between neighbours. NaN without samples.
 pub fn quantile(samples: &[f64], share: f64) -> f64 {
     quantile_of_sorted(&sorted(samples), share)
 }
@@ -113,7 +111,7 @@ pub fn median_deviation(samples: &[f64]) -> f64 {
     median(&distances)
 }
 
-/// The distance between the quartiles as a part of the median; 0 for fewer than three samples.
+/// The distance between the quartiles, divided by the median; 0 for fewer than three samples.
 pub fn spread(samples: &[f64]) -> f64 {
     let middle = median(samples);
     if samples.len() < 3 || middle == 0.0 {
@@ -136,7 +134,7 @@ pub fn geometric_mean(numbers: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
-/// How `ours` stands to `theirs`, round by round. None when either has no samples, or some are 0.
+/// The ratio of `ours` to `theirs`, by pairs of one round. None if either has no samples, or if some are 0.
 pub fn ratio(ours: &[f64], theirs: &[f64], seed: &str) -> Option<Ratio> {
     let pairs: Vec<f64> = ours
         .iter()
@@ -155,8 +153,7 @@ pub fn ratio(ours: &[f64], theirs: &[f64], seed: &str) -> Option<Ratio> {
     })
 }
 
-/// The means of all pairs of numbers, each with itself too, in order. Their median is Hodges and Lehmann's
-/// estimate of the middle.
+/// The means of all pairs of numbers, including each with itself, sorted. Their median is the estimate of Hodges and Lehmann.
 fn pairwise_means(numbers: &[f64]) -> Vec<f64> {
     let mut means: Vec<f64> = numbers
         .iter()
@@ -167,8 +164,8 @@ fn pairwise_means(numbers: &[f64]) -> Vec<f64> {
     means
 }
 
-/// How many of the pairwise means lie outside the interval, at each end: as many as the sum of the ranks
-/// of the positive ones of `count` differences rarely is below, when either sign is as likely.
+/// How many of the pairwise means lie outside the interval, at each end. If each sign is equally likely, the sum of the ranks
+/// of the positive ones of `count` differences is rarely below this number.
 fn ranks_left_out(count: usize) -> usize {
     let sums = count * (count + 1) / 2;
     let mut chances = vec![0.0; sums + 1];
@@ -220,9 +217,9 @@ pub fn geometric_mean_ratio(pairs: &[(&[f64], &[f64])], seed: &str) -> Option<Ra
     Some(Ratio { value, low, high })
 }
 
-/// A generator that depends on a name alone, the same on every machine.
+/// A generator that depends only on a name, the same on every machine.
 pub fn generator_for(seed: &str) -> fastrand::Rng {
-    // FNV-1a: the standard hasher promises no stability between versions.
+    // FNV-1a: the standard hasher may change between versions.
     let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
     hash.write(seed.as_bytes());
     fastrand::Rng::with_seed(hash.finish())
@@ -318,8 +315,8 @@ mod tests {
 
     #[test]
     fn the_ranks_left_out_are_those_of_the_tables() {
-        // Two-sided critical values of the signed-rank test at 4 %: P(T <= 0 of 6) is 1.6 %,
-        // P(T <= 8 of 10) 2.4 %, P(T <= 7 of 10) 1.9 %.
+        // Two-sided critical values of the signed-rank test at 4 %: P(T <= 0 of 6) is 1.6 %, P(T <= 8 of 10) 2.4 %, P(T <= 7 of
+        // 10) 1.9 %.
         assert_eq!(ranks_left_out(6), 0);
         assert_eq!(ranks_left_out(10), 7);
     }
@@ -360,7 +357,7 @@ mod tests {
         let draw = |name: &str| generator_for(name).u64(..);
         assert_eq!(draw("a"), draw("a"));
         assert_ne!(draw("a"), draw("b"));
-        // If this changes, published intervals can no longer be made again.
+        // If this changes, published intervals can no longer be reproduced.
         let mut generator = generator_for("hakmem glibc");
         let first: Vec<usize> = (0..8).map(|_| generator.usize(..10)).collect();
         assert_eq!(first, FIRST_OF_HAKMEM_GLIBC);

@@ -1,14 +1,13 @@
-//! What a document's samples allow to say; numbers only, nothing is printed.
+//! What a document's samples show; only numbers, nothing is printed.
 
 use crate::allocator::{BASELINE, is_ours};
 use crate::document::{Document, LATENCY, Sample};
 use crate::statistics::{self, Difference, Estimate, Ratio};
 use indexmap::IndexMap;
 
-/// With fewer runs intervals are too narrow: of two copies of one allocator, one in ten
-/// comparisons would show a difference that is none.
+/// With fewer runs, intervals are too narrow: one in ten comparisons of two copies of one allocator would show a difference.
 pub const RUNS_MIN: usize = 5;
-/// What can be compared.
+/// The metrics that can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     Time,
@@ -26,7 +25,7 @@ impl Metric {
     }
 }
 
-/// variant → allocator → samples, in the document's order; allocators without samples are absent.
+/// variant → allocator → samples, in the document's order; allocators without samples are left out.
 pub type Values = IndexMap<String, IndexMap<String, Vec<f64>>>;
 
 pub fn values(document: &Document, metric: Metric) -> Values {
@@ -51,7 +50,7 @@ pub fn values(document: &Document, metric: Metric) -> Values {
         .collect()
 }
 
-/// What stands for the runs of a document.
+/// The value that represents a document's runs.
 pub fn estimate(document: &Document, metric: Metric) -> Estimate {
     match metric {
         Metric::Time | Metric::Cpu if document.settings.least => Estimate::Least,
@@ -59,7 +58,7 @@ pub fn estimate(document: &Document, metric: Metric) -> Estimate {
     }
 }
 
-/// What its times are judged by: others add to both kinds, but less to processor time.
+/// The time that is judged: others lengthen both kinds, but processor time less.
 pub fn time_metric(document: &Document) -> Metric {
     match document.settings.least {
         true => Metric::Cpu,
@@ -67,14 +66,14 @@ pub fn time_metric(document: &Document) -> Metric {
     }
 }
 
-/// Without the variants whose result is a latency.
+/// Leaves out variants whose result is a latency.
 pub fn counted(document: &Document, metric: Metric) -> Values {
     let mut values = values(document, metric);
     values.retain(|variant, _| document.variants[variant].group != LATENCY);
     values
 }
 
-/// The moments at which workloads are looked at, in their order.
+/// The names of the moments of workloads, in order.
 pub fn moment_names(document: &Document) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for name in document.samples.iter().flat_map(|one| one.moments.keys()) {
@@ -85,7 +84,7 @@ pub fn moment_names(document: &Document) -> Vec<&str> {
     names
 }
 
-/// Resident KiB at one of them.
+/// Resident KiB at one of these moments.
 pub fn at_moment(document: &Document, moment: &str) -> Values {
     let mut values = Values::new();
     for sample in &document.samples {
@@ -98,14 +97,14 @@ pub fn at_moment(document: &Document, moment: &str) -> Values {
     values
 }
 
-/// What stands for each allocator's runs.
+/// The value that represents each allocator's runs.
 pub fn figures(row: &IndexMap<String, Vec<f64>>, estimate: Estimate) -> IndexMap<&str, f64> {
     row.iter()
         .map(|(name, samples)| (name.as_str(), estimate.of(samples)))
         .collect()
 }
 
-/// The allocator with the lowest figure.
+/// The allocator with the lowest value.
 pub fn lowest<'a>(figures: &IndexMap<&'a str, f64>) -> Option<&'a str> {
     figures
         .iter()
@@ -113,7 +112,7 @@ pub fn lowest<'a>(figures: &IndexMap<&'a str, f64>) -> Option<&'a str> {
         .map(|(name, _)| *name)
 }
 
-/// The one with the lowest figure that is not ours.
+/// The allocator with the lowest value, apart from hakmem.
 pub fn best_peer<'a>(figures: &IndexMap<&'a str, f64>) -> Option<&'a str> {
     let peers = figures
         .iter()
@@ -122,8 +121,8 @@ pub fn best_peer<'a>(figures: &IndexMap<&'a str, f64>) -> Option<&'a str> {
     lowest(&peers.collect())
 }
 
-/// For each allocator: the geometric mean of its figures against the best of each variant, ours
-/// included, and over how many variants.
+/// For each allocator: the geometric mean, over variants, of its ratio to the best one (hakmem included), and the number of
+/// variants.
 pub fn means_against_best(values: &Values, estimate: Estimate) -> IndexMap<String, (f64, usize)> {
     let mut factors: IndexMap<String, Vec<f64>> = IndexMap::new();
     for row in values.values() {
@@ -145,7 +144,7 @@ pub fn means_against_best(values: &Values, estimate: Estimate) -> IndexMap<Strin
         .collect()
 }
 
-/// The geometric mean, over the variants that both finished, of ours against one peer.
+/// The geometric mean of our ratio to one peer, over the variants that both finished.
 pub fn mean_ratio(values: &Values, ours: &str, peer: &str, estimate: Estimate) -> Option<Ratio> {
     let pairs: Vec<(&[f64], &[f64])> = values
         .values()
@@ -154,8 +153,7 @@ pub fn mean_ratio(values: &Values, ours: &str, peer: &str, estimate: Estimate) -
     estimate.mean_ratio(&pairs, &format!("{ours} {peer}"))
 }
 
-/// The peer with the lowest geometric mean over the variants that all of them finished; `among`
-/// limits the choice.
+/// The peer with the lowest geometric mean over the variants that all peers finished; `among` limits the choice.
 pub fn best_single_peer(
     values: &Values,
     among: Option<&[&str]>,
@@ -184,14 +182,14 @@ pub fn best_single_peer(
         .map(str::to_string)
 }
 
-/// One allocator against the baseline of a comparison.
+/// How an allocator compares with the baseline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
     pub figure: f64,
     pub spread: f64,
-    /// None for the baseline itself, and where the baseline has no figure.
+    /// None for the baseline itself, or if the baseline has no figure.
     pub ratio: Option<Ratio>,
-    /// None where there are too few runs to say anything.
+    /// None if there are too few runs.
     pub verdict: Option<Difference>,
 }
 
@@ -214,11 +212,11 @@ pub fn standing(
     })
 }
 
-/// Intervals within which allocators can be told apart that differ by 5 %.
+/// The width of an interval that tells apart allocators that differ by 5 %.
 const NARROW: f64 = 1.05;
 
-/// Are all ratios of a comparison known well? It matters how wide the intervals are, and not where they lie:
-/// who stops when a difference shows finds one in the end.
+/// Are all ratios of a comparison certain enough? Only the widths of the intervals count, not their places: a user who stops as
+/// soon as a difference shows will find one in the end.
 pub fn is_certain(document: &Document, variant: &str) -> bool {
     let values = values(document, Metric::Time);
     let baseline = default_baseline(document);
@@ -232,7 +230,7 @@ pub fn is_certain(document: &Document, variant: &str) -> bool {
     })
 }
 
-/// What a comparison is against when nobody says: glibc if it is there, else the first.
+/// The default baseline: glibc if it is there, else the first allocator.
 pub fn default_baseline(document: &Document) -> String {
     let chosen = &document.settings.baseline;
     if document.allocators.contains_key(chosen) {
@@ -257,7 +255,7 @@ pub(crate) mod tests {
     use crate::document::{AllocatorRecord, Refused, VariantRecord};
     use crate::render::{Form, render};
 
-    /// Two workloads; on the first hakmem takes half the peer's time, on the second twice.
+    /// Two workloads: on the first, hakmem takes half the peer's time; on the second, twice its time.
     pub(crate) fn example(runs: u32) -> Document {
         let mut document = Document::default();
         for name in ["hakmem", "peer"] {

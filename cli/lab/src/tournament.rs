@@ -1,16 +1,16 @@
-//! Which of the learner's strategies suits a program best, over repeated runs: with the same table of
-//! strategies as the learner, and the same race.
+//! Finds the strategy that suits a program best, over repeated runs: with the learner's table of strategies and the learner's
+//! race.
 
 use crate::race;
 use crate::render::{Cell, Form, Table};
 use std::fmt::Write;
 
 const TABLE: &str = include_str!("../../../src/policy/strategies.def");
-/// A gigabyte that is resident costs so much of a processor: src/policy/score.h.
+/// A resident gigabyte costs this much of a processor: src/policy/score.h.
 const GIB_IN_PROCESSORS: f64 = 0.125;
 const KIB_IN_GIB: f64 = 1024.0 * 1024.0;
 
-/// Values of options, under a name.
+/// A named set of values for options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strategy {
     pub name: String,
@@ -18,7 +18,7 @@ pub struct Strategy {
     pub settings: Vec<(String, String)>,
 }
 
-/// Those of the table; the first is the baseline.
+/// The strategies of the table; the first is the baseline.
 pub fn strategies() -> Vec<Strategy> {
     let mut found: Vec<Strategy> = Vec::new();
     for line in TABLE.lines() {
@@ -45,7 +45,7 @@ fn fields_of<'a>(line: &'a str, start: &str) -> Option<Vec<&'a str>> {
     (fields.len() == parts).then_some(fields)
 }
 
-/// Processor seconds of a run, with memory in the same unit.
+/// The processor seconds of a run, plus its memory in the same unit.
 pub fn score(processor_s: f64, wall_s: f64, resident_kib: f64) -> f64 {
     processor_s + wall_s * GIB_IN_PROCESSORS * resident_kib / KIB_IN_GIB
 }
@@ -53,7 +53,7 @@ pub fn score(processor_s: f64, wall_s: f64, resident_kib: f64) -> f64 {
 #[derive(Clone, Debug)]
 pub struct Runner {
     pub strategy: Strategy,
-    /// Of its runs, those of the laps first.
+    /// The scores of its runs, first those of the laps.
     pub scores: Vec<f64>,
 }
 
@@ -61,7 +61,7 @@ pub struct Runner {
 pub struct Race {
     pub runners: Vec<Runner>,
     race: race::Race,
-    /// Laps and pairs that there is time for.
+    /// How many laps and pairs there is time for.
     rounds: u32,
 }
 
@@ -79,7 +79,7 @@ impl Race {
         }
     }
 
-    /// Who plays next; none when it is over.
+    /// The runner that plays next; None when the race is over.
     pub fn turn(&mut self) -> Option<usize> {
         if self.race.place == 0 && self.race.laps + self.race.pairs() >= self.rounds {
             self.race.end();
@@ -87,7 +87,7 @@ impl Race {
         self.race.turn()
     }
 
-    /// When a lap or a pair begins, which.
+    /// A line for the beginning of a lap or pair; None within one.
     pub fn heading(&self) -> Option<String> {
         let race = &self.race;
         let candidate = &self.runners[race.candidate as usize].strategy.name;
@@ -97,18 +97,18 @@ impl Race {
         })
     }
 
-    /// Whose turn it was has this score.
+    /// Records the score of the runner whose turn it was.
     pub fn note(&mut self, turn: usize, score: f64) {
         self.runners[turn].scores.push(score);
         self.race.note(score);
     }
 
-    /// The baseline, unless another is better beyond chance.
+    /// The baseline, unless another strategy is better beyond chance.
     pub fn winner(&self) -> usize {
         self.race.winner as usize
     }
 
-    /// How much better than the baseline a strategy is, as a part of the baseline's score: in the duel, or in the laps.
+    /// How much better than the baseline a strategy is, as a share of the baseline's score: in the duel, or in the laps.
     pub fn gain(&self, index: usize) -> f64 {
         part_of_baseline(if index == self.race.candidate as usize {
             self.race.estimate().mean
@@ -117,7 +117,7 @@ impl Race {
         })
     }
 
-    /// The candidate's, with its interval; none before there were pairs enough.
+    /// The interval of the candidate's gain; None if there are too few pairs.
     pub fn interval(&self) -> Option<(f64, f64)> {
         let duel = self.race.estimate();
         (duel.low > -1.0).then(|| (part_of_baseline(duel.low), part_of_baseline(duel.high)))
@@ -147,7 +147,7 @@ impl Race {
         }
     }
 
-    /// How they did as lines of text, who came furthest first.
+    /// The results as lines of text; the strategies that came furthest are first.
     pub fn table(&self) -> String {
         let mut order: Vec<usize> = (0..self.runners.len()).collect();
         let runs = |index: usize| self.runners[index].scores.len();
@@ -193,10 +193,10 @@ impl Race {
     }
 }
 
-/// The last line of a profile: where it is missing, more may be.
+/// The last line of a profile: if it is missing, the file may be truncated.
 const END: &str = "# end\n";
 
-/// The evidence of a profile: its comments; and whether it is all that was written. None of another file.
+/// The evidence in a profile, which is in its comments; and whether it is complete. None for other files.
 pub fn evidence(profile: &str) -> Option<(String, bool)> {
     if !profile.starts_with("# hakmem tune") {
         return None;
@@ -213,12 +213,12 @@ pub fn evidence(profile: &str) -> Option<(String, bool)> {
     Some((text, whole.is_some()))
 }
 
-/// How much of the baseline's cost is saved, from the part of both.
+/// Converts a saving, which refers to both costs together, to a share of the baseline's cost.
 fn part_of_baseline(saving: f64) -> f64 {
     2.0 * saving / (1.0 + saving)
 }
 
-/// A text with such a table in it, also one that an older version wrote, for a screen that may be too narrow for all of its columns.
+/// Fits a text that contains such a table, maybe from an older version, to a screen that may be too narrow for all columns.
 pub fn fitted(text: &str, form: Form) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let is_head = |line: &&str| line.starts_with("strategy ");
@@ -247,7 +247,7 @@ pub fn fitted(text: &str, form: Form) -> String {
         }
     }
     for row in rows[1..].iter().map(|line| cells(line)) {
-        // The last row of a file that was cut may be short.
+        // In a truncated file, the last row may be short.
         if row.len() == names.len() {
             table.row(row);
         }
@@ -334,7 +334,7 @@ mod tests {
         );
         let (text, is_whole) = evidence(&profile).unwrap();
         assert!(text.contains("mean score") && is_whole);
-        // Cut anywhere it is not whole.
+        // The profile is incomplete wherever it is cut.
         for end in 20..profile.len() {
             let cut = evidence(&String::from_utf8_lossy(&profile.as_bytes()[..end]));
             assert!(!cut.unwrap().1);
@@ -348,7 +348,7 @@ mod tests {
         assert!(low > 0.0 && low < better && high > better && high < 3.0 * better);
     }
 
-    /// What is much dearer is out after the first lap, and blurs nothing.
+    /// A strategy that is much worse is out after the first lap, and does not distort the rest.
     #[test]
     fn dear_strategies_do_not_hide_the_best() {
         let costs = |index: usize| match index {
@@ -375,7 +375,7 @@ mod tests {
         assert_found(&played_on(&costs, 0.05, &slow), 5, 0.15);
     }
 
-    /// The baseline's runs in the laps were bad ones: the duel has runs of its own.
+    /// The baseline's runs in the laps were bad luck: the duel has runs of its own.
     #[test]
     fn a_candidate_that_was_only_lucky_does_not_win() {
         let mut race = Race::new(strategies(), 20);

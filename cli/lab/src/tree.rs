@@ -1,4 +1,4 @@
-//! The processes of one measured command: who they are, how long they lived, what they used.
+//! The processes of a measured command: what they are, how long they lived, and what they used.
 
 use crate::process::Blind;
 use crate::proof::Proof;
@@ -14,33 +14,33 @@ use procfs::process::{Stat, Status};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What the exit stop of a process showed, when its memory was still there.
+/// What was read at a process's exit stop, when its memory was still there.
 #[derive(Debug, Default)]
 pub struct ExitReport {
     pub program: PathBuf,
     pub peak_kib: u64,
     pub resident_kib: u64,
-    /// It waited for children that nobody saw start: a thread that is not traced started them.
+    /// It has waited for children that were not seen to start: a thread that is not traced started them.
     pub hidden_children: bool,
     pub proof: Option<Result<Proof, Blind>>,
-    /// Of a process under hakmem, when that was asked for.
+    /// For a process with hakmem, if requested.
     pub heap: Option<Figures>,
-    /// Its profile, and the files that its code came from, likewise.
+    /// Its profile and the files of its code, if requested.
     pub profile: Option<Profile>,
     pub code: Vec<Code>,
     pub held: Arc<Held>,
-    /// Where the names are of code that it has made, if it has named any.
+    /// Where the names of its generated code are, if it has written any.
     pub map: Option<Arc<MapPlace>>,
 }
 
 #[derive(Debug, Default)]
 pub struct Tracee {
     pub pid: i32,
-    /// Started by vfork and not yet a program of its own.
+    /// It was started by vfork and has not executed a program yet.
     pub borrows_memory: bool,
     has_own_program: bool,
     program: PathBuf,
-    /// Programs that it was before it became another one by exec; a child is none before its first.
+    /// Programs that it ran before an exec; a child before its first exec does not count as one.
     pub earlier: Vec<PathBuf>,
     is_announced: bool,
     pub is_thread: bool,
@@ -50,7 +50,7 @@ pub struct Tracee {
     pub start_s: f64,
     pub end_s: f64,
     pub exit: Option<ExitReport>,
-    /// Why its exit showed nothing.
+    /// Why nothing was read at its exit.
     unexamined: Option<String>,
 }
 
@@ -61,7 +61,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The running process `pid`, added when it is new.
+    /// The running process `pid`; it is added if it is new.
     pub fn get(&mut self, pid: i32, now_s: f64) -> &mut Tracee {
         let known = self
             .tracees
@@ -78,8 +78,8 @@ impl Tree {
         &mut self.tracees[index]
     }
 
-    /// The process that a parent's stop tells of. It may be known already, and may even have
-    /// ended, as the stops of two processes arrive in any order.
+    /// The process that a parent's stop reports. It may be known already, and may even have ended: the stops of two processes
+    /// arrive in any order.
     fn announce(&mut self, pid: i32, now_s: f64) -> &mut Tracee {
         let known = self
             .tracees
@@ -93,10 +93,10 @@ impl Tree {
         tracee
     }
 
-    /// A process has started another, or a thread.
+    /// A process has started another process or a thread.
     pub fn started(&mut self, parent: i32, child: i32, how: Start, now_s: f64) {
         let tracee = self.announce(child, now_s);
-        // The child may have become another program before its parent's stop is seen.
+        // The child may have executed a program before its parent's stop is seen.
         tracee.borrows_memory = how == Start::Vfork && !tracee.has_own_program;
         if how == Start::Clone {
             tracee.is_thread = thread_group(child).is_some_and(|group| group != child);
@@ -120,7 +120,7 @@ impl Tree {
         self.get(pid, now_s).has_ended = true;
     }
 
-    /// At a process's exit stop: read all of it. `sees_threads`: no child can have been missed.
+    /// Reads everything at a process's exit stop. `sees_threads`: no child can have been missed.
     pub fn examine(&mut self, pid: i32, now_s: f64, sees_threads: bool) {
         let tracee = self.get(pid, now_s);
         tracee.end_s = now_s;
@@ -141,7 +141,7 @@ impl Tree {
         tracee.exit = Some(report);
     }
 
-    /// At the same stop: what its heap is made of, and what hakmem did for it.
+    /// At the same stop: reads what its heap consists of, and what hakmem did for it.
     pub fn read_heap(&mut self, pid: i32) {
         let is_it = |tracee: &&mut Tracee| tracee.pid == pid && !tracee.has_ended;
         let tracee = self.tracees.iter_mut().rev().find(is_it);
@@ -163,7 +163,7 @@ impl Tree {
             .count()
     }
 
-    /// Those with memory of their own that have not ended.
+    /// The processes that have not ended and have their own memory.
     pub fn living(&self) -> Vec<i32> {
         self.tracees
             .iter()
@@ -172,21 +172,21 @@ impl Tree {
             .collect()
     }
 
-    /// The processes that were examined at their end, with when they lived.
+    /// The processes that were examined at their end, with their lifetimes.
     pub fn reports(&self) -> impl Iterator<Item = (&Tracee, &ExitReport)> {
         self.tracees
             .iter()
             .filter_map(|tracee| Some((tracee, tracee.exit.as_ref()?)))
     }
 
-    /// All processes, also those whose end nobody saw.
+    /// All processes, also those whose end was not seen.
     pub fn processes(&self) -> impl Iterator<Item = &Tracee> {
         self.tracees
             .iter()
             .filter(|tracee| !tracee.is_thread && !tracee.borrows_memory)
     }
 
-    /// Why the end of a process was not examined, if it was not.
+    /// Why the end of a process was not examined; None if it was.
     pub fn unexamined(&self, pid: i32) -> Option<String> {
         if self.reports().any(|(tracee, _)| tracee.pid == pid) {
             return None;
@@ -204,8 +204,8 @@ impl Tree {
             .unwrap_or(0)
     }
 
-    /// The largest sum of the peaks of processes that lived at the same time: an upper bound for
-    /// several, as shared pages count for each; exact for one.
+    /// The largest sum of the peaks of processes that lived at the same time. Exact for one process; an upper bound for
+    /// several, as shared pages count for each.
     pub fn tree_peak_kib(&self) -> u64 {
         let sum_at = |now_s: f64| -> u64 {
             self.reports()
@@ -213,7 +213,7 @@ impl Tree {
                 .map(|(_, report)| report.peak_kib)
                 .sum()
         };
-        // A sum can only be largest at a moment when some process has just started.
+        // The sum can only be largest when some process has just started.
         self.reports()
             .map(|(tracee, _)| sum_at(tracee.start_s))
             .max()
@@ -229,7 +229,7 @@ pub enum Start {
     Clone,
 }
 
-/// What the kernel says of a process; its name need not be a text, and is of no interest here.
+/// Reads a process's /proc file; the process's name need not be valid text, and is not used.
 fn told<T: FromRead>(pid: i32, file: &str) -> Result<T, String> {
     let path = format!("/proc/{pid}/{file}");
     let bytes = std::fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
@@ -241,7 +241,7 @@ fn thread_group(pid: i32) -> Option<i32> {
     Some(told::<Status>(pid, "status").ok()?.tgid)
 }
 
-/// An error, as a part of a sentence, for a process that has lost its memory already.
+/// For a process that has already lost its memory, returns an error that is a part of a sentence.
 fn read_status(pid: i32, is_thread: &mut bool) -> Result<ExitReport, String> {
     let status = told::<Status>(pid, "status")?;
     *is_thread = status.tgid != pid;
@@ -259,7 +259,7 @@ fn read_status(pid: i32, is_thread: &mut bool) -> Result<ExitReport, String> {
     })
 }
 
-/// Page faults of children that a process has waited for betray them.
+/// Has it waited for children? Their page faults tell.
 fn had_children(pid: i32) -> bool {
     told::<Stat>(pid, "stat").is_ok_and(|stat| stat.cminflt > 0)
 }

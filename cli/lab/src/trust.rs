@@ -1,11 +1,11 @@
-//! Whether a process's proof is one of the allocator that was asked for.
+//! Does a process's proof show the allocator that was requested?
 
 use crate::allocator::Allocator;
 use crate::proof::Proof;
 use hakmem_heap::shown::ShownPath;
 use std::path::Path;
 
-/// Why a process says that it had another allocator than the one asked for.
+/// Why a process contradicts the requested allocator; None if it does not.
 pub fn contradiction(
     proof: &Proof,
     allocator: &Allocator,
@@ -18,7 +18,7 @@ pub fn contradiction(
         .map(|path| relative(&path.shown()))
         .collect();
     let inside = proof.inside_program().filter(|_| {
-        // hakmem itself, linked in, is what was asked for only when it was.
+        // hakmem linked into the program only counts if hakmem was requested.
         !proof.owners().contains(proof.program.as_path())
     });
     if let Some(inside) = inside {
@@ -43,7 +43,7 @@ pub fn contradiction(
     None
 }
 
-/// What the C library itself asks malloc for proves nothing about the program.
+/// The C library's own requests to malloc prove nothing about the program.
 pub fn is_libc(path: &Path) -> bool {
     let name = file_name(path);
     ["libc.so", "ld-linux", "ld-musl", "libpthread.so"]
@@ -59,7 +59,7 @@ pub fn file_name(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    /// What a process says that has all its memory from one library.
+    /// The proof of a process that has all its memory from one library.
     fn proof(owner: &str) -> Proof {
         let mut proof = Proof {
             program: "/bin/program".into(),

@@ -1,5 +1,5 @@
-//! The thread beside a traced command: looks at the memory of its processes now and then, and ends
-//! it when it takes too long, leaves processes behind, or the user has had enough.
+//! The second thread of a traced command: it samples the memory of its processes, and kills the command if it takes too long,
+//! leaves processes behind, or the user interrupts.
 
 use crate::interrupt;
 use nix::libc;
@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 /// Resident KiB of all processes together, by seconds since the start.
 pub type Timeline = Vec<(f64, u64)>;
 
-/// Reading takes about 10 µs a process: under 0.1 % of one CPU.
+/// Reading takes about 10 µs per process: below 0.1 % of one CPU.
 const TICK: Duration = Duration::from_millis(10);
 const SLOW_TICK: Duration = Duration::from_millis(50);
-/// From when on the slow tick is often enough.
+/// After this time, the slow tick is frequent enough.
 const SLOW_AFTER: Duration = Duration::from_secs(5);
 
-/// What the tracing thread and the watching one tell each other.
+/// The state that the tracing thread and the watching thread share.
 #[derive(Default)]
 pub struct Watched {
     state: Mutex<State>,
@@ -27,7 +27,7 @@ pub struct Watched {
 struct State {
     root: Option<i32>,
     living: Vec<i32>,
-    /// When to stop waiting for what the command left behind.
+    /// When to stop waiting for processes that the command left behind.
     grace_until: Option<Instant>,
     left_running: Option<usize>,
     timed_out: bool,
@@ -39,7 +39,7 @@ impl Watched {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Until its exec the process is a copy of this one, whose memory is not the command's.
+    /// Sets the root. Its memory does not count yet: until its exec, the process is a copy of this one.
     pub fn begin(&self, root: i32) {
         self.state().root = Some(root);
     }
@@ -54,18 +54,18 @@ impl Watched {
         state.grace_until = Some(grace_until);
     }
 
-    /// What all processes that belong to the command have resident now.
+    /// The resident memory of all the command's processes now.
     fn resident_kib(&self) -> u64 {
         let living = self.state().living.clone();
         living.iter().map(|pid| resident_kib(*pid)).sum()
     }
 
-    /// Seconds since the command was started, and what is resident now, in KiB.
+    /// The seconds since the command's start, and the resident KiB now.
     pub fn moment(&self, started: Instant) -> (f64, u64) {
         (started.elapsed().as_secs_f64(), self.resident_kib())
     }
 
-    /// The tracer waits no longer.
+    /// Tells the watching thread that the tracer has finished.
     pub fn finish(&self) {
         self.state().finished = true;
         self.changed.notify_all();
@@ -75,12 +75,12 @@ impl Watched {
         self.state().timed_out
     }
 
-    /// How many processes were still there when waiting for them ended; None: it was not needed.
+    /// How many processes were left when waiting for them ended; None if there was no need to wait.
     pub fn left_running(&self) -> Option<usize> {
         self.state().left_running
     }
 
-    /// Send a signal to the command, and to what belongs to its process group, if it still runs.
+    /// Sends a signal to the command's process group, if the command still runs.
     pub fn signal_root(&self, signal: i32) {
         if let Some(root) = self.state().root {
             send(-root, signal);
@@ -108,7 +108,7 @@ fn watch(watched: &Watched, started: Instant, timeout: Option<Duration>) -> Time
         let elapsed = started.elapsed();
         drop(state);
         let resident = watched.resident_kib();
-        // Before the command has begun, and when it is about to end, there is nothing to see.
+        // Before the command begins and when it is about to end, there is nothing to see.
         if resident > 0 {
             timeline.push((elapsed.as_secs_f64(), resident));
         }
@@ -158,7 +158,7 @@ fn resident_kib(pid: i32) -> u64 {
     pages * (procfs::page_size() / 1024)
 }
 
-/// Memory one second after the moment of the largest, if the command lived that long.
+/// Resident memory one second after the largest sample, if the command lived that long.
 pub fn resident_after_peak(timeline: &[(f64, u64)]) -> Option<u64> {
     let mut peak = timeline.first()?;
     for point in timeline {
@@ -172,7 +172,7 @@ pub fn resident_after_peak(timeline: &[(f64, u64)]) -> Option<u64> {
         .map(|point| point.1)
 }
 
-/// At most `count` points, each the largest of those that it stands for.
+/// At most `count` points; each is the largest of the points that it replaces.
 pub fn thinned(timeline: &[(f64, u64)], count: usize) -> Timeline {
     let width = timeline.len().div_ceil(count.max(1)).max(1);
     timeline

@@ -1,5 +1,5 @@
-//! Results are written whole, or what was there is kept. Where they go is looked at before the work begins, and
-//! what cannot be written after it is kept elsewhere.
+//! Writes a result completely, or keeps the old file. Checks that the file can be written before the work begins; if it cannot
+//! be written afterwards, saves the result elsewhere.
 
 use crate::error::{Error, Result};
 use crate::{failed, usage};
@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::NamedTempFile;
 
-/// How long a pipe is waited for that nobody has open to read.
+/// How long to wait for the reader of a pipe.
 const TIMEOUT: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(20);
 
-/// A file that a result will be written to, and that can be written to now.
+/// A file for a result; it was checked that it can be written to.
 #[derive(Debug)]
 pub struct Planned {
     path: PathBuf,
@@ -26,16 +26,16 @@ pub struct Planned {
 
 #[derive(Debug)]
 enum To {
-    /// Replaced in one step.
+    /// It is replaced in one step.
     File,
-    /// Written where it is: its folder takes no new file.
+    /// It is overwritten: its folder accepts no new file.
     InPlace,
-    /// Not a file: a pipe or a device, open from now on.
+    /// A pipe or a device; it stays open from now on.
     Open(File),
 }
 
 impl Planned {
-    /// Whoever measures calls this before, so that no work is done for nothing.
+    /// Call this before a measurement, so that no work is wasted.
     pub fn at(path: &Path) -> Result<Planned> {
         let to = look(path).map_err(|error| refused(path, &error))?;
         Ok(Planned {
@@ -44,7 +44,7 @@ impl Planned {
         })
     }
 
-    /// The same; folders that it needs are made.
+    /// The same; makes missing folders.
     pub fn in_new_folders(path: &Path) -> Result<Planned> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(|error| refused(path, &error))?;
@@ -56,7 +56,7 @@ impl Planned {
         &self.path
     }
 
-    /// What finds no room there is kept in another folder, and the error says where.
+    /// If the content does not fit there, it is saved in another folder, and the error says where.
     pub fn write(self, content: impl AsRef<[u8]>) -> Result<()> {
         let content = content.as_ref();
         let written = match self.to {
@@ -68,12 +68,12 @@ impl Planned {
     }
 }
 
-/// Replace a file in one step; folders that it needs are made.
+/// Replaces a file in one step; makes missing folders.
 pub fn replace(path: &Path, text: &str) -> Result<()> {
     Planned::in_new_folders(path)?.write(text)
 }
 
-/// The same, with something that writes into the file it is given.
+/// The same, with a function that writes to the given file.
 pub fn replace_by<T>(path: &Path, write: impl FnOnce(File) -> Result<T>) -> Result<T> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| unwritten(path, &error))?;
@@ -86,7 +86,7 @@ pub fn replace_by<T>(path: &Path, write: impl FnOnce(File) -> Result<T>) -> Resu
     Ok(answer)
 }
 
-/// For what is too large to be lost by a mistyped name, and is written as it comes.
+/// For files that are written step by step, and are too large to be lost by a mistyped name.
 pub fn refuse_existing(path: &Path) -> Result<()> {
     match path.metadata() {
         Ok(status) if status.is_file() && path.is_symlink() => Err(usage!(
@@ -110,7 +110,7 @@ pub fn refuse_existing(path: &Path) -> Result<()> {
     }
 }
 
-/// A new file for that, open from now on: of two who want the same one, one gets it.
+/// Makes such a new file, open from now on. If two processes want the same one, only one gets it.
 pub fn create_new(path: &Path) -> Result<File> {
     let opened = OpenOptions::new()
         .read(true)
@@ -127,10 +127,10 @@ pub fn create_new(path: &Path) -> Result<File> {
     }
 }
 
-/// Links that the kernel follows, too.
+/// The kernel follows this many links, too.
 const LINKS_MAX: usize = 40;
 
-/// The file itself, where the name is that of a link, also of one that leads nowhere yet.
+/// The file that a chain of links leads to, even if it does not exist yet.
 fn target(path: &Path) -> PathBuf {
     let mut target = path.to_path_buf();
     for _ in 0..LINKS_MAX {
@@ -142,7 +142,7 @@ fn target(path: &Path) -> PathBuf {
     fs::canonicalize(&target).unwrap_or(target)
 }
 
-/// Why there is no file at `path`, or no new one.
+/// The error if there is no file at `path`, or if it cannot be made.
 pub fn unwritten(path: &Path, error: &io::Error) -> Error {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
@@ -152,12 +152,12 @@ pub fn unwritten(path: &Path, error: &io::Error) -> Error {
     }
 }
 
-/// Write down elsewhere what found no room; where that is.
+/// Saves content elsewhere that did not fit; returns where.
 pub fn keep(content: &[u8]) -> Option<PathBuf> {
     keep_from(&mut Cursor::new(content))
 }
 
-/// The same of a whole file, which may have no name any more.
+/// The same for a file, which may have lost its name.
 pub fn keep_from(content: &mut (impl Read + Seek)) -> Option<PathBuf> {
     [env::temp_dir(), PathBuf::from(".")]
         .iter()
@@ -191,20 +191,20 @@ fn refused(path: &Path, error: &io::Error) -> Error {
     usage!("cannot write {}: {error}", path.shown())
 }
 
-/// Can it be written to, and how?
+/// Can the file be written to, and how?
 fn look(path: &Path) -> io::Result<To> {
     let status = match path.metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return beside(&target(path)).map(|_| To::File);
         }
-        status => status?, // as of a name that is too long
+        status => status?, // for example for a name that is too long
     };
     if status.is_dir() {
         return Err(io::Error::other("it is a folder"));
     }
     if !status.is_file() {
         let mut file = open_at_once(path)?;
-        // A device that is always full says so without a byte as well.
+        // A device that is always full reports that even for an empty write.
         match file.write(&[]) {
             Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error),
             _ => {}
@@ -219,7 +219,7 @@ fn look(path: &Path) -> io::Result<To> {
     })
 }
 
-/// A pipe is open when somebody reads it.
+/// Opens a pipe only if it has a reader.
 fn open_at_once(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     let mut waited = Duration::ZERO;
@@ -241,7 +241,7 @@ fn open_at_once(path: &Path) -> io::Result<File> {
     }
 }
 
-/// A file in the same folder that goes again by itself, with the permissions that a new one has.
+/// A file in the same folder that removes itself, with the permissions of a new file.
 fn beside(path: &Path) -> io::Result<NamedTempFile> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -254,7 +254,7 @@ fn beside(path: &Path) -> io::Result<NamedTempFile> {
         .map_err(plain)
 }
 
-/// A file without a name, where the system has such.
+/// A file without a name, if the system supports that.
 pub(crate) fn temporary() -> Result<File> {
     tempfile::tempfile().map_err(|error| {
         let folder = env::temp_dir();
@@ -264,7 +264,7 @@ pub(crate) fn temporary() -> Result<File> {
     })
 }
 
-/// The error without the path of that file, which nobody knows.
+/// The error without the temporary file's path, which means nothing to the user.
 fn plain(error: io::Error) -> io::Error {
     let text = error.to_string();
     let why = text.split(" at path ").next().unwrap_or_default();
@@ -272,7 +272,7 @@ fn plain(error: io::Error) -> io::Error {
 }
 
 fn replace_file(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-    // A link stays one.
+    // A link stays a link.
     let target = target(path);
     let beside = beside(&target)?;
     write(beside.as_file())?;

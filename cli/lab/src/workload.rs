@@ -5,45 +5,45 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How it is known that a run did what it should.
+/// How to tell that a run did what it should.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judge {
-    /// It prints `answer: …`, which has to be this.
+    /// It prints `answer: …` with this value.
     Answer(String),
-    /// It puts out what a run without preload puts out, and ends in the same way.
+    /// Its output and its end are the same as without preload.
     Reference,
-    /// It ends as a run without preload; what it puts out is another each time, or of no interest.
+    /// Its end is the same as without preload; its output varies, or does not matter.
     EndOnly,
 }
 
-/// When a server can be driven.
+/// How to tell that a server accepts requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ready {
     Socket(PathBuf),
     Port(u16),
 }
 
-/// When resident memory is read of a server.
+/// A moment at which a server's resident memory is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
     pub name: String,
-    /// Clients; their time counts.
+    /// Clients that run before it; their time counts.
     pub commands: Vec<Vec<String>>,
-    /// Then nothing is asked for so long.
+    /// Then the server gets no requests for this time.
     pub wait: Duration,
 }
 
-/// A command that is a server, and what is done with it.
+/// A command that is a server, and what to do with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     pub ready: Ready,
     /// Its clients; their time counts.
     pub drive: Vec<Vec<String>>,
-    /// After them, in this order.
+    /// Come after `drive`, in this order.
     pub moments: Vec<Moment>,
     /// Not measured; the answers are compared.
     pub ask: Vec<Vec<String>>,
-    /// What ends it; without any it gets SIGTERM.
+    /// Commands that end it; if there are none, it gets SIGTERM.
     pub stop: Vec<Vec<String>>,
 }
 
@@ -54,36 +54,36 @@ pub struct Workload {
     pub group: String,
     pub threads: u32,
     pub program: PathBuf,
-    /// Files besides the program that have to be installed.
+    /// Files besides the program that must be installed.
     pub needs: Vec<PathBuf>,
     pub arguments: Vec<OsString>,
-    /// The environment before what the allocator needs is added.
+    /// The environment without the allocator's variables.
     pub environment: IndexMap<OsString, OsString>,
-    /// What of it belongs to the workload and is worth recording.
+    /// The part of it that belongs to the workload and is worth recording.
     pub own_environment: IndexMap<String, String>,
     pub folder: PathBuf,
     pub stdin: Option<PathBuf>,
     pub judge: Judge,
-    /// A shell command that what it prints goes through before it is compared.
+    /// A shell command that filters the output before it is compared.
     pub filter: Option<String>,
     /// Emptied before each run.
     pub scratch: Option<PathBuf>,
-    /// Before each run, not measured.
+    /// Run before each run, not measured.
     pub prepare: Vec<Vec<String>>,
-    /// After each run, not measured; what these print is compared.
+    /// Run after each run, not measured; their output is compared.
     pub verify: Vec<Vec<String>>,
-    /// Files that are compared.
+    /// Files to compare.
     pub outputs: Vec<PathBuf>,
     pub server: Option<Server>,
     /// Its threads start processes.
     pub trace_threads: bool,
-    /// It is linked with an allocator: the C library has to be preloaded for the baseline.
+    /// It is linked with an allocator: for the baseline, the C library must be preloaded.
     pub bundles_malloc: bool,
     pub timeout: Option<Duration>,
 }
 
 impl Workload {
-    /// The first file that it needs and that is not there.
+    /// The first file that it needs and that is missing.
     pub fn missing(&self) -> Option<&Path> {
         let mut needed = std::iter::once(&self.program).chain(&self.needs);
         needed.find(|path| !path.is_file()).map(PathBuf::as_path)

@@ -1,4 +1,4 @@
-//! What a traced run reports is true: times, memory of all processes, ends.
+//! A traced run reports the truth: times, the memory of all processes, ends.
 
 mod support;
 
@@ -14,7 +14,7 @@ use support::Workshop;
 
 const MIB: u64 = 1024;
 
-/// Touches 64 MiB, and waits before it gives them back: a while, or until there is a file "go".
+/// Touches 64 MiB, then waits before it frees them: for some time, or until there is a file "go".
 const PEAK: &str = r#"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -134,7 +134,7 @@ fn memory_after_the_peak_is_seen_in_a_program_that_lives_on() {
 
 #[test]
 fn memory_over_time_is_the_commands_and_not_ours() {
-    let held = vec![1u8; 64 << 20]; // what a forked copy of this process has until its exec
+    let held = vec![1u8; 64 << 20]; // in a forked copy of this process until its exec
     for _ in 0..20 {
         let run = run(&["/bin/sleep", "0.02"]);
         let largest = run.timeline.iter().map(|point| point.1).max();
@@ -146,7 +146,7 @@ fn memory_over_time_is_the_commands_and_not_ours() {
 #[test]
 fn where_groups_can_be_made_the_kernel_counts_the_memory_of_all_processes() {
     let Some(groups) = Groups::find() else {
-        return; // not for this user
+        return; // this user may not make groups
     };
     let workshop = Workshop::open();
     let program = workshop.compile("peak", PEAK, &[]);

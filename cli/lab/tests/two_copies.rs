@@ -1,5 +1,5 @@
-//! The measurement itself is measured, with numbers that are made up: two copies of one allocator may
-//! hardly ever look different, and one that is 5 % slower has to be found.
+//! Tests the measurement itself with artificial numbers: two copies of one allocator must hardly ever look different, and one
+//! that is 5 % slower must be found.
 
 use hakmem_lab::allocator::Allocator;
 use hakmem_lab::campaign::{self, Campaign, Outcome, Silent};
@@ -15,20 +15,20 @@ use std::path::PathBuf;
 /// How many comparisons are made of each kind.
 const COMPARISONS: usize = 300;
 const RUNS: u32 = 20;
-/// Of the workload's time, in which two runs usually differ: on a quiet machine, and on one that is a
-/// neighbour of others (as the one of docs/measuring.md: 7 to 9 %).
+/// How much two runs usually differ, as a share of the workload's time: on a quiet machine, and on one with neighbours (for the
+/// one in docs/measuring.md: 7 to 9 %).
 const NOISE: f64 = 0.02;
 const NOISE_OF_NEIGHBOURS: f64 = 0.07;
-/// Comparisons that go on until they are certain.
+/// How many comparisons continue until they are certain.
 const LONG_COMPARISONS: usize = 100;
 const RUNS_MAX: u32 = 100;
 
-/// What the machine does besides: it becomes slower and slower, and has good and bad minutes.
+/// Other changes of the machine: it becomes slower and slower, and has good and bad minutes.
 const DRIFT_A_RUN: f64 = 0.001;
 const WEATHER: f64 = 0.01;
 const WEATHER_STAYS: f64 = 0.9;
 
-/// Takes 100 ms, more or less; allocators called slow… take 5 % more.
+/// Takes about 100 ms; allocators named slow… take 5 % more.
 struct FakeMeter {
     generator: fastrand::Rng,
     noise: f64,
@@ -36,7 +36,7 @@ struct FakeMeter {
     weather: f64,
     /// The order in which allocators were measured.
     order: Vec<String>,
-    /// What one of them prints instead.
+    /// A different answer, which one of them prints.
     other_answer: Option<&'static str>,
     stop_after: Option<usize>,
 }
@@ -54,7 +54,7 @@ impl FakeMeter {
         }
     }
 
-    /// Mostly small deviations, now and then a large one: as machines are.
+    /// Mostly small deviations, and a large one now and then, as on real machines.
     fn noise(&mut self) -> f64 {
         let near: f64 = (0..4).map(|_| self.generator.f64() - 0.5).sum();
         let is_disturbed = self.generator.f64() < 0.05;
@@ -195,8 +195,8 @@ fn an_allocator_that_is_5_percent_slower_is_found() {
     assert!(share >= 0.95, "only in {share}");
 }
 
-/// In how many comparisons that go on while they are uncertain there is such a difference, and how many
-/// runs they take on average.
+/// The share of comparisons with the wanted difference, if they continue while they are uncertain, and their average number of
+/// runs.
 fn long_share(names: [&str; 2], noise: f64, wanted: Difference) -> (f64, f64) {
     let (mut count, mut runs) = (0, 0);
     for seed in 0..LONG_COMPARISONS {
@@ -226,7 +226,7 @@ fn more_runs_make_up_for_a_noisy_machine() {
     assert!(quiet_runs < runs / 2.0, "{quiet_runs} and {runs} runs");
 }
 
-/// The order of each round, after two reference runs of the plain system and a warm-up.
+/// The order of each round, without two reference runs of the plain system and the warm-up.
 fn rounds_of(names: &[&str]) -> Vec<Vec<String>> {
     let mut meter = FakeMeter::new("order");
     run(&mut meter, names);

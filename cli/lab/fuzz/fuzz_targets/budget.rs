@@ -1,6 +1,7 @@
-//! Whatever a budget and its baseline hold, they are refused in a line, or each limit has a verdict and a place in the report.
+//! Whatever a budget and its baseline contain, each is refused in one line, or each limit gets a verdict and a place in the
+//! report.
 //!
-//! The input is the budget, a byte of zeros, and the baseline.
+//! The input consists of the budget, a zero byte, and the baseline.
 #![no_main]
 
 use hakmem_lab::budget::{Measured, Measurements, Verdict, junit, parse};
@@ -23,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
     };
     assert!(!limits.is_empty());
-    // Every other limit was measured.
+    // Every second limit was measured.
     let mut now = Measurements::default();
     for limit in limits.iter().step_by(2) {
         let value = limit.text.len() as f64 * 1e6;

@@ -1,4 +1,4 @@
-//! Builds the peers that are missing or out of date, from the sources that crates carry.
+//! Builds peers that are missing or out of date, from the sources in their crates.
 
 use super::recipes::{RECIPES, Recipe};
 use super::{Manifest, Peer};
@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-// tcmalloc's and snmalloc's headers need the C++ library support of clang 16.
+// tcmalloc's and snmalloc's headers need at least clang 16, for its C++ library support.
 const CLANG_OLDEST: u32 = 16;
 const CLANG_NEWEST: u32 = 25;
-// The first cargo that reads manifests of the edition 2024, which tcmalloc's crate is.
+// The first cargo that reads manifests of the edition 2024, as in tcmalloc's crate.
 const CARGO_OLDEST_MINOR: u32 = 85;
 
 /// The crates, at exact versions, for `cargo vendor`.
@@ -33,7 +33,7 @@ const MANIFEST: [(&str, &str); 3] = [
     ("empty.rs", include_str!("../../../../bench/peers/empty.rs")),
 ];
 
-/// gcc's family and the newest clang, by command.
+/// The commands of gcc, of its C++ compiler, and of the newest clang.
 pub struct Compilers {
     pub gcc: String,
     pub gxx: String,
@@ -72,7 +72,7 @@ impl Compilers {
     }
 }
 
-/// The first line of what a command says of its version.
+/// The first line of what a command prints about its version.
 fn version_line(command: &str) -> Option<String> {
     let done = Command::new(command)
         .arg("--version")
@@ -132,7 +132,7 @@ impl Job<'_> {
         }
     }
 
-    /// Take a library that the peer's own build has made somewhere.
+    /// Takes a library that the peer's own build has made.
     pub fn take(&self, made: &Path) -> Result<()> {
         fs::copy(made, &self.output)
             .map(|_| ())
@@ -140,7 +140,7 @@ impl Job<'_> {
     }
 }
 
-/// What is told while peers are built.
+/// Receives messages while peers are built.
 pub trait Listener {
     fn begins(&mut self, name: &str);
     fn is_built(&mut self, name: &str, seconds: f64);
@@ -152,7 +152,7 @@ pub fn known_names() -> Vec<&'static str> {
     RECIPES.iter().map(|recipe| recipe.name).collect()
 }
 
-/// Build those that are out of date; returns how many failed.
+/// Builds the peers that are out of date; returns how many builds failed.
 pub fn install(
     names: &[String],
     folder: &Path,
@@ -209,7 +209,7 @@ pub fn install(
     Ok(failures)
 }
 
-/// Fetch the crates' sources, unless those of this Cargo.lock are there.
+/// Fetches the crates' sources, unless those of this Cargo.lock are there already.
 fn vendor(folder: &Path, listener: &mut dyn Listener) -> Result<PathBuf> {
     let target = folder.join("vendor");
     let stamp = folder.join("vendor.sha256");
@@ -242,7 +242,7 @@ fn vendor(folder: &Path, listener: &mut dyn Listener) -> Result<PathBuf> {
     Ok(target)
 }
 
-/// A cargo that can read the crates; distributions also install it as cargo-1.NN.
+/// A cargo that can read the crates; distributions may also install it as cargo-1.NN.
 fn find_cargo() -> Result<String> {
     let versioned = (CARGO_OLDEST_MINOR..CARGO_OLDEST_MINOR + 40)
         .rev()
@@ -298,7 +298,7 @@ fn is_current(folder: &Path, peer: Option<&Peer>, key: &str) -> bool {
     })
 }
 
-/// Build one peer into its final place, or leave none there.
+/// Builds one peer into its final place; after a failure nothing is left there.
 fn build(
     recipe: &Recipe,
     sources: &Path,
@@ -332,7 +332,7 @@ fn build(
     Ok(path)
 }
 
-/// A library with which the smallest program does not run is no peer.
+/// A library with which the smallest program does not run is not accepted.
 pub fn try_out(allocator: &Allocator, environment: &[(&str, &str)]) -> Result<()> {
     let Some(library) = &allocator.library else {
         return Ok(());
@@ -380,7 +380,7 @@ fn describe(
     })
 }
 
-/// Ours first, in the recipes' order; then what users have added.
+/// Our peers first, in the recipes' order; then those that users have added.
 fn sort(manifest: &mut Manifest) {
     let place = |name: &str| {
         RECIPES

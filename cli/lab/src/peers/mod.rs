@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 
 const FILE: &str = "peers.json";
 
-/// One peer, as `peers.json` describes it.
+/// A peer as in `peers.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
     pub version: String,
-    /// The crate whose sources it was built from; empty for a library that a user added.
+    /// The crate that it was built from; empty for a library that a user added.
     #[serde(rename = "crate", default)]
     pub source: String,
     #[serde(default)]
@@ -25,15 +25,15 @@ pub struct Peer {
     /// Relative to the manifest's folder, or absolute.
     pub file: PathBuf,
     pub sha256: String,
-    /// What its programs need to be at their best.
+    /// The variables with which its programs run best.
     #[serde(default)]
     pub environment: IndexMap<String, String>,
-    /// Changes with all that the build depends on; empty for a library that a user added.
+    /// Changes with everything that the build depends on; empty for a library that a user added.
     #[serde(default)]
     pub key: String,
 }
 
-/// All peers that are there, in the order of a table's columns.
+/// All peers that exist, in the order of a table's columns.
 #[derive(Debug, Default)]
 pub struct Manifest {
     pub peers: IndexMap<String, Peer>,

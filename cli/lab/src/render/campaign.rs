@@ -1,4 +1,4 @@
-//! Many workloads: a row each, means, and what the project's goals are stated in.
+//! Many workloads: a row for each, means, and the figures of the project's goals.
 
 use super::features;
 use super::number::{duration, memory, plain};
@@ -73,7 +73,7 @@ pub fn parts(document: &Document, form: Form) -> Vec<String> {
     parts
 }
 
-/// What workloads measured themselves, where that is the result.
+/// The results that workloads measured themselves.
 pub fn reported(document: &Document, form: Form) -> Vec<String> {
     let of_variant = |(name, variant): (&String, &VariantRecord)| {
         let what = match variant.group.as_str() {
@@ -87,7 +87,7 @@ pub fn reported(document: &Document, form: Form) -> Vec<String> {
     document.variants.iter().filter_map(of_variant).collect()
 }
 
-/// What services hold at the moments that they name; nothing of other workloads.
+/// The memory of services at the moments that they name; nothing for other workloads.
 pub fn moments(document: &Document, form: Form) -> Vec<String> {
     let names = summary::moment_names(document);
     let tables = names.into_iter().map(|name| {
@@ -110,7 +110,7 @@ fn ours_in(document: &Document) -> Vec<&String> {
         .collect()
 }
 
-/// One metric, and ours against the best peer of the row.
+/// A table of one metric, with hakmem's ratio to the best peer of the row.
 fn value_table(
     document: &Document,
     values: &Values,
@@ -122,7 +122,7 @@ fn value_table(
     let mut table = Table::default();
     table.text_column("workload", 0);
     for name in document.allocators.keys() {
-        // Ours stays on the narrowest terminal.
+        // hakmem's column stays on the narrowest terminal.
         table.number_column(name, u8::from(Some(name.as_str()) != ours) * 2);
     }
     if let Some(ours) = ours {
@@ -218,7 +218,7 @@ fn show_ratio(ratio: Option<Ratio>) -> String {
     })
 }
 
-/// The figures that the project's goals are stated in.
+/// The figures in which the project's goals are stated.
 fn goal_lines(document: &Document, time: &Values, peak: &Values, form: Form) -> Vec<String> {
     let bullet = if form == Form::Markdown { "- " } else { "" };
     let metric = summary::time_metric(document);
@@ -248,7 +248,7 @@ fn goal_lines(document: &Document, time: &Values, peak: &Values, form: Form) -> 
     lines
 }
 
-/// How throughput changes with the working set and with threads; None when not run.
+/// How throughput changes with the working set and with threads; None if it was not run.
 fn scaling_table(document: &Document, form: Form) -> Option<String> {
     let speed = |variant: &str, allocator: &str| {
         let speeds: Vec<f64> = document
@@ -281,7 +281,7 @@ fn scaling_table(document: &Document, form: Form) -> Option<String> {
     (!is_empty).then(|| table.render(form))
 }
 
-/// What a workload measured itself.
+/// The results that a workload measured itself.
 fn reported_table(document: &Document, variant: &str, form: Form) -> String {
     let mut table = Table::default();
     table.text_column(variant, 0);

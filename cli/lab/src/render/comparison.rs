@@ -1,4 +1,4 @@
-//! One workload under several allocators: a row each, and who wins.
+//! One workload with several allocators: a row for each, and the winner.
 
 use super::number::{count, duration, memory, percent};
 use super::table::{Cell, Form, Table, Tone};
@@ -105,7 +105,7 @@ fn cells(
     vec![
         Cell::new(name),
         shown(&time, duration),
-        // Of one or two runs there is none to speak of.
+        // One or two runs have no spread.
         Cell::toned(
             time.as_ref()
                 .filter(|_| document.samples_of(variant, name).count() > 2)
@@ -156,7 +156,7 @@ fn verdict(standing: Option<&Standing>) -> Cell {
     Cell::toned(text, tone(verdict))
 }
 
-/// Who is first, and how far from the next that differs from it.
+/// The first allocator, and its distance to the next one that differs from it.
 fn winner(row: &Row, first: &str, behind: &str) -> Option<String> {
     let medians = summary::figures(row, Estimate::Median);
     let best = summary::lowest(&medians)?;
@@ -180,7 +180,7 @@ fn winner(row: &Row, first: &str, behind: &str) -> Option<String> {
         match ratio.difference() {
             Difference::NotShown => sharing.push(name.to_string()),
             Difference::More => next = next.or(Some((name, ratio))),
-            // The medians say the one and the pairs of runs the other: nobody is first.
+            // Medians and pairs of runs contradict each other, so there is no winner.
             Difference::Less => return None,
         }
     }
@@ -215,7 +215,7 @@ fn join_names(names: &[String]) -> String {
 mod tests {
     use super::*;
 
-    /// Slow moments of the machine that hit one of them harder: its median is the lower one, and it loses most by pairs.
+    /// Slow moments of the machine hit one allocator harder: it has the lower median, but loses most pairs.
     #[test]
     fn who_is_slower_by_pairs_is_not_called_the_fastest() {
         let is_slow = |round: usize| round % 2 == 1;

@@ -1,4 +1,4 @@
-//! Every sample as a line of comma-separated values.
+//! Each sample as a line of comma-separated values.
 
 use crate::document::Document;
 
@@ -40,7 +40,7 @@ fn or_empty(kib: Option<u64>) -> String {
     kib.map_or(String::new(), |kib| kib.to_string())
 }
 
-/// A field, so that what is in it ends neither it nor its line.
+/// Quotes a field if its content could end the field or the line.
 pub fn field(text: &str) -> String {
     if text.contains([',', '"', '\n']) {
         format!("\"{}\"", text.replace('"', "\"\""))

@@ -1,5 +1,5 @@
-//! What each feature costs and gains, alone and in company: of a result that has `hakmem`, the same with
-//! mode minimal, and both with a setting more.
+//! The costs and gains of each feature, alone and together with others. The result must contain `hakmem`, hakmem with mode
+//! minimal, and both with one more setting.
 
 use super::table::{Cell, Form, Table, Tone};
 use crate::allocator::OURS;
@@ -7,10 +7,10 @@ use crate::document::Document;
 use crate::statistics::{self, Difference, Estimate, Ratio};
 use crate::summary::{self, Values};
 
-/// The name of hakmem with nothing but the allocator.
+/// hakmem without any feature.
 pub const MINIMAL: &str = "hakmem+HAKMEM_MODE=minimal";
 
-/// None for a result about something else.
+/// None for other results.
 pub fn table(document: &Document, time: &Values, peak: &Values, form: Form) -> Option<String> {
     let names = || document.allocators.keys().map(String::as_str);
     if !names().any(|name| name == OURS) || !names().any(|name| name == MINIMAL) {
@@ -60,7 +60,7 @@ fn ratio_cells(ratio: Option<Ratio>) -> [Cell; 2] {
     ]
 }
 
-/// The workload on which it loses most, and by what factor.
+/// The workload with the greatest loss, and its factor.
 fn slowest(time: &Values, name: &str, base: &str) -> String {
     let factors = time.iter().filter_map(|(variant, row)| {
         let (ours, theirs) = (row.get(name)?, row.get(base)?);

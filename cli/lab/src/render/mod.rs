@@ -1,4 +1,4 @@
-//! Documents as text: tables for a terminal or in Markdown, and the samples as CSV.
+//! Shows documents as text: tables for a terminal or in Markdown, and samples as CSV.
 
 mod campaign;
 mod comparison;
@@ -16,7 +16,7 @@ pub use table::{Cell, Form, Table, Tone};
 use crate::document::Document;
 use crate::noise;
 
-/// All that a document says. One workload is shown in full, several as one row each.
+/// Everything in a document. A single workload is shown in full, several as one row each.
 pub fn render(document: &Document, form: Form) -> String {
     let mut parts = vec![identity(document, form)];
     parts.extend(before_any_figure(document, form));
@@ -55,7 +55,7 @@ fn list(lines: &[String], form: Form) -> String {
         .join("\n")
 }
 
-/// What was refused or noted: said before any number.
+/// Refusals and notes; they precede all figures.
 fn before_any_figure(document: &Document, form: Form) -> Vec<String> {
     let mut lines: Vec<String> = document.notes.clone();
     for one in &document.refused {

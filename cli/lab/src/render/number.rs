@@ -1,6 +1,6 @@
-//! Numbers with units, in as few characters as say enough.
+//! Numbers with units, short but with enough digits.
 
-/// Three digits that count.
+/// Three significant digits.
 fn three_digits(number: f64) -> String {
     let digits = if number >= 100.0 {
         0
@@ -12,7 +12,7 @@ fn three_digits(number: f64) -> String {
     format!("{number:.digits$}")
 }
 
-/// As it is when it is whole, else three digits that count.
+/// A whole number as it is, another with three significant digits.
 pub fn plain(number: f64) -> String {
     if number.fract() == 0.0 {
         format!("{number}")
@@ -45,7 +45,7 @@ pub fn memory(kib: f64) -> String {
     format!("{} {unit}", three_digits(number))
 }
 
-/// "12.3 MiB", and below a KiB as many as there are.
+/// "12.3 MiB"; below a KiB, all digits.
 pub fn bytes(count: u64) -> String {
     match count {
         0 => "0".into(),
@@ -54,7 +54,7 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-/// "12.3 MiB", always with a tenth.
+/// "12.3 MiB", always with one decimal.
 pub fn bytes_and_tenths(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;
@@ -109,7 +109,7 @@ pub fn count(number: f64) -> String {
     }
 }
 
-/// "8.5 %", of a ratio: how far it is from 1.
+/// "8.5 %" for a ratio: its distance from 1.
 pub fn percent(ratio: f64) -> String {
     let percent = (ratio - 1.0).abs() * 100.0;
     if percent < 10.0 {

@@ -1,8 +1,8 @@
-//! Rows and columns, for a terminal of a given width or in Markdown.
+//! Tables for a terminal of a given width, or in Markdown.
 
 use super::text::{LINE_IN_A_PIPE, UNLIMITED, cut, in_locale, in_markdown, width_of, wrapped};
 
-/// Where the text goes.
+/// Where the text is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Text { colour: bool, width: usize },
@@ -38,7 +38,7 @@ impl Form {
         self.toned(text, Tone::Strong)
     }
 
-    /// How long lines may be: None in Markdown.
+    /// The longest line allowed; None in Markdown.
     pub fn width(self) -> Option<usize> {
         match self {
             Form::Text { width, .. } if width >= UNLIMITED => Some(LINE_IN_A_PIPE),
@@ -47,7 +47,7 @@ impl Form {
         }
     }
 
-    /// A whole text as it can be shown: in the locale's characters, long lines on several.
+    /// A whole text as it can be shown: in the locale's characters, with long lines wrapped.
     pub fn shown(self, text: &str) -> String {
         match self {
             Form::Text { width, .. } if width < UNLIMITED => wrapped(&in_locale(text), width),
@@ -61,7 +61,7 @@ impl Form {
 pub struct Cell {
     pub text: String,
     pub tone: Tone,
-    /// It is what the row is about, and has other forms for less room, ever shorter.
+    /// The cell is what the row is about. It has other forms, ever shorter.
     is_fitting: bool,
     shorter: Vec<String>,
 }
@@ -80,7 +80,7 @@ impl Cell {
         }
     }
 
-    /// One of several forms of the same, the longest first.
+    /// A cell with several forms, the longest first.
     pub fn fitting(forms: Vec<String>) -> Cell {
         let mut forms = forms.into_iter();
         Cell {
@@ -91,7 +91,7 @@ impl Cell {
         }
     }
 
-    /// The form that says most in so many places, or what there is room for of the shortest.
+    /// The longest form that fits; if none fits, the shortest one, cut.
     fn in_width(&self, width: usize) -> String {
         let mut forms = std::iter::once(&self.text).chain(&self.shorter);
         let fits = forms.find(|form| width_of(form) <= width);
@@ -109,7 +109,7 @@ impl Cell {
     }
 }
 
-/// A column, with how much it would be missed: on a narrow terminal the highest numbers go first.
+/// A column. On a narrow terminal, the most dispensable columns are left out first.
 struct Column {
     title: String,
     is_number: bool,
@@ -122,14 +122,14 @@ pub struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
-/// Between columns.
+/// Spaces between columns.
 const GAP: usize = 2;
-/// So much of a cell that can be shorter is worth more than a column that could be done without.
+/// A cell with shorter forms gets at least this much before dispensable columns are kept.
 const FITTING_LEAST: usize = 24;
-/// So much of any other text.
+/// The least width of any other text.
 const TEXT_LEAST: usize = 8;
 
-/// A column that is shown, in this many places.
+/// A column that is shown, and its width.
 #[derive(Clone, Copy)]
 struct Shown {
     column: usize,
@@ -142,7 +142,7 @@ impl Table {
         columns.map(|column| column.title.as_str()).collect()
     }
 
-    /// What its cells say, row by row.
+    /// The texts of its cells, row by row.
     pub fn texts(&self) -> Vec<Vec<&str>> {
         let rows = self.rows.iter();
         rows.map(|row| row.iter().map(|cell| cell.text.as_str()).collect())
@@ -202,18 +202,18 @@ impl Table {
             .unwrap_or(0)
     }
 
-    /// Whether any row has something in a column that could be done without.
+    /// Is the column indispensable, or does any row have something in it?
     fn says_something(&self, column: usize) -> bool {
         let is_empty = |row: &Vec<Cell>| matches!(row[column].text.as_str(), "" | "-");
         self.columns[column].dispensable == 0 || !self.rows.iter().all(is_empty)
     }
 
-    /// Whether its cells have shorter forms.
+    /// Do its cells have shorter forms?
     fn is_fitting(&self, column: usize) -> bool {
         self.rows.iter().any(|row| row[column].is_fitting)
     }
 
-    /// The columns that there is room for, and how much of it each one has. A line is never longer.
+    /// The columns that fit, and the width of each. A line never exceeds `width`.
     fn layout(&self, width: usize) -> Vec<Shown> {
         let columns = (0..self.columns.len()).filter(|column| self.says_something(*column));
         let mut shown: Vec<Shown> = columns
@@ -241,7 +241,7 @@ impl Table {
         shown
     }
 
-    /// What a column's shorter forms leave of its room goes to those that had to be short as well, from the left.
+    /// If a column's shorter forms leave space, gives it to other shortened columns, from the left.
     fn hand_on(&self, shown: &mut [Shown], width: usize) {
         let used = |column: usize, room: usize| {
             let cells = self.rows.iter().map(|row| row[column].in_width(room));
@@ -275,13 +275,13 @@ impl Table {
             if needed <= width + GAP || first_to_go == 0 {
                 return;
             }
-            // Those that are missed alike go together: half a row of peers would mislead.
+            // Equally dispensable columns go together: half a row of peers would mislead.
             shown.retain(|one| self.columns[one.column].dispensable != first_to_go);
         }
     }
 
-    /// Where even short texts have no room, from the right; but never the first column, and one whose cells
-    /// have shorter forms only after all others: it is what the row is about.
+    /// If even short texts do not fit, drops columns from the right. Never drops the first one; drops columns with shorter
+    /// forms last, as they are what the row is about.
     fn drop_what_has_no_room(&self, shown: &mut Vec<Shown>, width: usize) {
         let least = |one: &Shown| match self.columns[one.column].is_number {
             true => one.width,
@@ -294,7 +294,7 @@ impl Table {
         }
     }
 
-    /// Take from the widest of these columns what is too much, but leave them some room.
+    /// Takes the excess width from the widest of these columns, down to `least`.
     fn narrow(&self, shown: &mut [Shown], width: usize, least: usize, may: impl Fn(usize) -> bool) {
         let mut too_much = line_width(shown).saturating_sub(width);
         while too_much > 0 {
@@ -316,7 +316,7 @@ impl Table {
                 .map(|one| {
                     let cell = cells(*one);
                     let text = cell.in_width(one.width);
-                    // Padded first: colour takes no room.
+                    // Padded before it is coloured: colours take no space.
                     let padding = " ".repeat(one.width.saturating_sub(width_of(&text)));
                     let text = form.toned(&text, cell.tone);
                     if self.columns[one.column].is_number {
@@ -367,7 +367,7 @@ impl Table {
     }
 }
 
-/// With the gaps between the columns.
+/// Includes the gaps between columns.
 fn line_width(shown: &[Shown]) -> usize {
     let columns: usize = shown.iter().map(|one| one.width + GAP).sum();
     columns.saturating_sub(GAP)
@@ -447,7 +447,7 @@ mod tests {
         }
         assert!(table.render(of_width(120)).contains(&"y".repeat(60)));
         assert!(table.render(of_width(60)).contains("a short form"));
-        // Room that one column has no use for goes to the others.
+        // A column that needs less space leaves it to the others.
         let mut two = Table::default();
         two.text_column("why", 0);
         two.text_column("where", 0);
@@ -462,7 +462,7 @@ mod tests {
                 .render(of_width(45))
                 .starts_with("name       time  allocated by\n")
         );
-        // What the rows are about goes last, also where it is short already.
+        // The column with shorter forms goes last, even if it is short already.
         table.rows[0][3] = Cell::fitting(vec!["a short form".into()]);
         assert!(table.render(of_width(18)).contains("  a short"));
     }

@@ -1,15 +1,15 @@
-//! Text for a screen of a given width, and for one that knows nothing but ASCII.
+//! Fits text to a screen of a given width, and to one that can only show ASCII.
 
 use std::sync::LazyLock;
 use unicode_width::UnicodeWidthChar;
 
-/// The width of what is no terminal: nothing is left out, and only what could be without end is made short.
+/// The width of anything but a terminal: nothing is left out, and only texts without a limit are cut.
 pub const UNLIMITED: usize = 1000;
-/// As long as lines are then, where something in them can be made shorter.
+/// The width of lines there, if something in them can be made shorter.
 pub const LINE_IN_A_PIPE: usize = 200;
 
-/// Whether the caller's locale says that its characters are not UTF-8's: by the first of these variables that
-/// is set. Where none is, nobody has said so.
+/// Does the locale say that characters are not in UTF-8? The first of these variables that is set decides. If none is set,
+/// nothing is known against UTF-8.
 static IS_ASCII: LazyLock<bool> = LazyLock::new(|| {
     let said = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()
@@ -32,7 +32,7 @@ pub fn is_ascii() -> bool {
     *IS_ASCII
 }
 
-/// The same text in characters that the locale has.
+/// Replaces characters that the locale lacks.
 pub fn in_locale(text: &str) -> String {
     if is_ascii() {
         in_ascii(text)
@@ -59,7 +59,7 @@ pub fn in_ascii(text: &str) -> String {
             '≥' => out.push_str(">="),
             '→' => out.push_str("->"),
             '←' => out.push_str("<-"),
-            // Eighths of a place, and shades.
+            // Eighths of a character cell, and shades.
             '▁'..='▇' => out.extend(char::from_digit(letter as u32 - '▁' as u32 + 1, 10)),
             '█' | '■' => out.push('#'),
             '▓' => out.push('@'),
@@ -74,7 +74,7 @@ pub fn in_ascii(text: &str) -> String {
     out
 }
 
-/// A cell of a table in Markdown: where it would end, or a tag begin, with a sign that it does not.
+/// Escapes a cell of a Markdown table, so that its content neither ends the cell nor begins a tag.
 pub fn in_markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
@@ -88,7 +88,7 @@ pub fn in_markdown(text: &str) -> String {
     out
 }
 
-/// How many places of a screen it takes: colours take none, some characters two.
+/// How many columns of a screen a text takes: colours take none, some characters two.
 pub fn width_of(text: &str) -> usize {
     let mut is_colour = false;
     let mut width = 0;
@@ -103,7 +103,7 @@ pub fn width_of(text: &str) -> usize {
     width
 }
 
-/// At most so many places of a text without colours, the last for a sign that there was more.
+/// Cuts a text without colours to a width; an ellipsis shows that there was more.
 pub fn cut(text: &str, width: usize) -> String {
     if width_of(text) <= width {
         return text.to_string();
@@ -123,7 +123,7 @@ pub fn cut(text: &str, width: usize) -> String {
     kept
 }
 
-/// Lines that are longer than the screen continue below their beginning. A word is never cut.
+/// Wraps lines that are longer than the screen, with the same indent. A word is never cut.
 pub fn wrapped(text: &str, width: usize) -> String {
     let mut lines = Vec::new();
     for line in text.split('\n') {
@@ -148,7 +148,7 @@ pub fn wrapped(text: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-/// Entries of a legend one after another, each whole: a mark stays with what it means.
+/// Joins the entries of a legend; each stays on one line with its mark.
 pub fn in_lines(entries: &[impl AsRef<str>], width: usize) -> String {
     const GAP: &str = "   ";
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Small programs and libraries, compiled for the occasion.
+//! Small programs and libraries, compiled for a test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +19,7 @@ impl Workshop {
         self.folder.path()
     }
 
-    /// Compile C source with more arguments for the compiler.
+    /// Compiles C source with further compiler arguments.
     pub fn compile(&self, name: &str, source: &str, arguments: &[&str]) -> PathBuf {
         let file = self.folder().join(format!("{name}.c"));
         std::fs::write(&file, source).unwrap();

@@ -1,11 +1,11 @@
-//! What stands below the options in help, on a screen that is narrower than it was written for: paragraphs are filled anew,
-//! and what an example is for stands below it.
+//! Fits the text below the options in help to a narrow screen: refills paragraphs, and moves an example's explanation below the
+//! example.
 
 use hakmem_lab::render::text::{width_of, wrapped};
 
-/// As wide as clap makes help, and as it is written.
+/// The widest help that clap makes; the texts are written for this width.
 pub const WRITTEN_FOR: usize = 100;
-/// In front of an example, of its further lines, and of what is said of it.
+/// The indents of an example, of its further lines, and of its explanation.
 const EXAMPLE: &str = "  ";
 const FURTHER: &str = "    ";
 const ABOUT: &str = "      ";
@@ -23,13 +23,13 @@ fn paragraph(text: &str, width: usize) -> String {
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     match first {
         "Examples:" | "Example:" => format!("{first}\n{}", examples(rest, width)),
-        _ if text.lines().any(|line| line.starts_with(' ')) => text.to_string(), // lines that stay
+        _ if text.lines().any(|line| line.starts_with(' ')) => text.to_string(), // lines that must stay as they are
         _ => wrapped(&text.replace('\n', " "), width),
     }
 }
 
 fn examples(text: &str, width: usize) -> String {
-    // A command may go on in the next line.
+    // A command may continue on the next line.
     let text: String = text.split("\\\n").map(str::trim_start).collect();
     let lines: Vec<(&str, &str)> = text.lines().map(parts).collect();
     let commands = lines.iter().filter(|(_, about)| !about.is_empty());
@@ -53,7 +53,7 @@ fn examples(text: &str, width: usize) -> String {
     fitted.join("\n")
 }
 
-/// What is to be typed, and what is said of it.
+/// A command, and its explanation.
 fn parts(line: &str) -> (&str, &str) {
     let line = line.trim();
     match line.rsplit_once("  ") {
@@ -62,7 +62,7 @@ fn parts(line: &str) -> (&str, &str) {
     }
 }
 
-/// A command that can be copied, also where it takes several lines.
+/// Breaks a command so that it can still be copied.
 fn command_lines(command: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = EXAMPLE.to_string();
@@ -82,7 +82,7 @@ fn command_lines(command: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A shell's: what is in quotes is one.
+/// Splits a command into words, as a shell does: quoted text is one word.
 fn words(command: &str) -> impl Iterator<Item = &str> {
     let mut quote = None;
     let parts = command.split(move |letter| match (quote, letter) {

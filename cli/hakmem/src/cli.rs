@@ -1,4 +1,4 @@
-//! Every command and flag, once: the parser, `--help`, man pages and completions come from here.
+//! The only table of commands and flags: the parser, `--help`, man pages and completions are made from it.
 
 use crate::below;
 use crate::commands::{
@@ -75,10 +75,10 @@ pub enum Command {
     Generate(generate::Arguments),
 }
 
-/// Below this many columns an option and what it does stand below each other.
+/// On a narrower screen, an option's explanation is below the option.
 const NARROW: usize = 60;
 
-/// What was asked for. Where that is help, or cannot be understood, all is said, and the exit code is left.
+/// Parses the command line. If it asks for help or is invalid, prints the answer and returns the exit code.
 pub fn parse() -> Result<Cli, ExitCode> {
     let width = output::terminal().width().unwrap_or(below::WRITTEN_FOR);
     let width = width.min(below::WRITTEN_FOR);
@@ -88,7 +88,7 @@ pub fn parse() -> Result<Cli, ExitCode> {
         command = command.next_line_help(true);
     }
     let words = without_help_for_help(&command, std::env::args_os().collect());
-    // The command `help` is clap's own: it is there once all is built.
+    // clap itself adds the command `help`; it exists only after this.
     command.build();
     command = command.mut_subcommand("help", |help| help.after_help(fitted(EXAMPLES_OF_HELP)));
     let matches = command.clone().try_get_matches_from(words);
@@ -98,7 +98,7 @@ pub fn parse() -> Result<Cli, ExitCode> {
     parsed.map_err(|error| told(&error))
 }
 
-/// Help or an error of clap's, as wide as where it goes. What it repeats of the words that were given may be anything.
+/// Prints help or an error of clap, fitted to its output. It may repeat arguments, which may contain anything.
 fn told(error: &clap::Error) -> ExitCode {
     let form = if error.use_stderr() {
         output::terminal_of_errors()
@@ -127,8 +127,8 @@ fn told(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))
 }
 
-/// `help --help` is `help help`, and `help run --help` is `help run`: what follows `help` are names of
-/// commands, and clap would look for one that is called `--help`.
+/// `help --help` means `help help`, and `help run --help` means `help run`. After `help`, clap expects names of commands, and
+/// would look for one called `--help`.
 fn without_help_for_help(command: &clap::Command, mut words: Vec<OsString>) -> Vec<OsString> {
     let mut at = command;
     let mut help = 1;
@@ -152,7 +152,7 @@ fn without_help_for_help(command: &clap::Command, mut words: Vec<OsString>) -> V
 mod tests {
     use super::*;
 
-    /// As wide as clap makes help at most: a longer line would be broken once more, in the middle of a paragraph.
+    /// At most as wide as clap makes help: it would break a longer line again, in the middle of a paragraph.
     #[test]
     fn no_line_below_the_options_is_broken_again() {
         fn look(command: &clap::Command) {

@@ -1,12 +1,12 @@
-//! The documents that help, man pages and descriptions of options name, as docs/options.md.
+//! The documents that help, man pages and descriptions of options name, such as docs/options.md.
 
 use clap::Command;
 use hakmem_lab::places::Places;
 
-/// In front of each name: the folder of a checkout, or of what is installed.
+/// The folders with which documents' names begin, in a checkout and in an installation.
 const FOLDERS: [&str; 2] = ["docs/", "contrib/"];
 
-/// The same text, with the paths that documents have from here.
+/// The same text with the documents' paths on this machine.
 pub fn located(text: &str) -> String {
     let installed = Places::find().ok().and_then(|places| places.documents());
     installed.map_or(text.to_string(), |folder| {
@@ -14,7 +14,7 @@ pub fn located(text: &str) -> String {
     })
 }
 
-/// The same text, with documents named by their paths below `folder`.
+/// The same text with documents' paths below `folder`.
 pub fn placed(text: &str, folder: &str) -> String {
     let mut placed = text.to_string();
     for name in FOLDERS {
@@ -23,7 +23,7 @@ pub fn placed(text: &str, folder: &str) -> String {
     placed
 }
 
-/// The same commands, with `change` made to what stands below their options.
+/// The same commands; `change` is applied to the text below their options.
 pub fn with_help(command: Command, change: &dyn Fn(&str) -> String) -> Command {
     let help = command.get_after_help().map(ToString::to_string);
     let command = match help {

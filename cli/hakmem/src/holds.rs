@@ -1,11 +1,11 @@
-//! What resident memory holds: the lines of the ledger.
+//! The contents of resident memory: the lines of the ledger.
 
 use hakmem_heap::ledger::Ledger;
 
-/// One line of the table: what it is, how much of it, and what that means.
+/// A line of the table: a name, the bytes, and an explanation.
 pub type Row = (&'static str, u64, &'static str);
 
-/// What is hakmem's, and the program's in it.
+/// hakmem's memory, and the program's blocks in it.
 pub fn ours(ledger: &Ledger) -> [Row; 10] {
     [
         (
@@ -73,7 +73,7 @@ pub fn others(ledger: &Ledger) -> impl Iterator<Item = Row> {
     copies.into_iter().chain(rest)
 }
 
-/// All of it, line by line.
+/// All lines.
 pub fn rows(ledger: &Ledger) -> impl Iterator<Item = Row> {
     ours(ledger).into_iter().chain(others(ledger))
 }

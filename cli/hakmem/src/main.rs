@@ -34,10 +34,11 @@ use nix::libc;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A reader that has seen enough ends us quietly, as it does other programs.
+    // If a reader closes our pipe, SIGPIPE ends us quietly, as it does other programs.
     // SAFETY: the default action touches no memory of ours.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-    // So that a file that may grow no more (ulimit -f) is an error of writing. Programs that we start do not inherit a handler.
+    // With a handler, a file that may not grow (ulimit -f) causes a write error. Programs that we start do not inherit
+    // handlers.
     extern "C" fn go_on(_signal: libc::c_int) {}
     // SAFETY: the handler does nothing.
     unsafe { libc::signal(libc::SIGXFSZ, go_on as *const () as usize) };
@@ -69,7 +70,7 @@ fn main() -> ExitCode {
 }
 
 fn fail(error: &Error) -> ExitCode {
-    // Names in it are as their owners chose them.
+    // Names in the message may contain anything.
     eprintln!("hakmem: {}", shown(error.to_string().as_bytes()));
     ExitCode::from(error.exit_code())
 }

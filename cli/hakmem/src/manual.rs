@@ -1,24 +1,24 @@
-//! A command's man page: what clap_mangen makes of the table of commands, and in place of its last section
-//! the examples as they are typed, line by line, then what else the help says.
+//! Makes a command's man page. clap_mangen makes most of it; its last section is replaced by the examples, line by line as they
+//! are typed, and the rest of the help.
 
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 use std::io::{Result, Write};
 
-/// Where what the pages name by docs/ is: pages do not know the prefix of an installation.
+/// Where the documents named docs/… are installed: pages do not know the prefix of an installation.
 pub const DOCUMENTS: &str = "share/doc/hakmem";
 const ABOUT_DOCUMENTS: &str = "share/doc/hakmem is in the folder that hakmem was installed into, beside bin: \
     /usr/local/share/doc/hakmem, say. The sources have the same documents.";
 
-/// A command's page. `command` is built, and its help names documents by `DOCUMENTS`.
+/// Writes a command's page. `command` is built, and its help names documents by `DOCUMENTS`.
 pub fn page(command: &Command, out: &mut dyn Write) -> Result<()> {
     let name = name_of(command);
     let version = command.get_version().unwrap_or(env!("CARGO_PKG_VERSION"));
     let mut text = Vec::new();
     let man = Man::new(command.clone())
         .title(&name)
-        .date(" ") // the version says enough, and a page that is built again stays the same
+        .date(" ") // the version says enough, and rebuilding a page does not change it
         .source(format!("hakmem {version}"))
         .manual("hakmem");
     man.render_title(&mut text)?;
@@ -44,7 +44,7 @@ pub fn page(command: &Command, out: &mut dyn Write) -> Result<()> {
     roff.control("SH", ["SEE ALSO"]);
     roff.text(see_also(command, &name));
     roff.to_writer(&mut text)?;
-    // Each part begins with the same definitions of characters; a page needs them once.
+    // Each part begins with the same character definitions; a page needs them once.
     let definitions = Roff::new().render();
     let text = String::from_utf8_lossy(&text).replace(&definitions, "");
     write!(out, "{definitions}{text}")
@@ -55,20 +55,20 @@ pub fn name_of(command: &Command) -> String {
     name.unwrap_or(command.get_name()).to_string()
 }
 
-/// Commands that have a page of their own.
+/// The commands that have their own pages.
 pub fn visible(command: &Command) -> impl Iterator<Item = &Command> {
     let below = command.get_subcommands();
     below.filter(|one| !one.is_hide_set() && one.get_name() != "help")
 }
 
-/// A part of the help's end.
+/// A part of the help's last text.
 #[derive(Debug, PartialEq)]
 struct Section<'help> {
     title: &'static str,
     paragraphs: Vec<Vec<&'help str>>,
 }
 
-/// The help's paragraphs: what is to be typed, how it ends, and the rest.
+/// Sections of the help: examples, exit codes, and the rest.
 fn sections(help: &str) -> Vec<Section<'_>> {
     let mut found: Vec<Section> = ["EXAMPLES", "NOTES", "EXIT STATUS"]
         .into_iter()
@@ -108,7 +108,7 @@ impl Section<'_> {
     }
 }
 
-/// Lines that stay lines.
+/// Lines that must not be joined.
 fn as_typed(roff: &mut Roff, lines: &[&str]) {
     let indented = |line: &&str| line.len() - line.trim_start().len();
     let margin = lines.iter().map(indented).min().unwrap_or(0);
@@ -119,7 +119,7 @@ fn as_typed(roff: &mut Roff, lines: &[&str]) {
     roff.control("EE", []);
 }
 
-/// The page above, else all that are below.
+/// The page above, or else all pages below.
 fn see_also(command: &Command, name: &str) -> Vec<Inline> {
     let mut pages: Vec<String> = visible(command).map(name_of).collect();
     if let Some((above, _)) = name.rsplit_once('-') {

@@ -1,4 +1,4 @@
-//! Why memory grew: a process at two moments, compared by what its pages hold, by size and by call site.
+//! Why memory grew: compares a process at two moments, by the contents of its pages, by size and by call site.
 
 use crate::doctor::{Patient, Visit, words};
 use crate::holds::rows;
@@ -22,51 +22,51 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What a saved moment says of itself.
+/// Identifies a saved moment.
 const KIND: &str = "hakmem moment";
-/// Rows of the table of sizes.
+/// How many rows the table of sizes has.
 const SIZES: usize = 8;
 
-/// A process as far as it is compared.
+/// The part of a process's state that is compared.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Moment {
     kind: String,
     title: String,
-    /// Of a snapshot: when it was taken.
+    /// For a snapshot: when it was taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     taken: Option<String>,
-    /// Resident memory, as the kernel says; of a core dump nobody knows.
+    /// The kernel's figure; unknown for a core dump.
     resident_bytes: u64,
-    /// And what it holds, as the ledger's lines.
+    /// The contents of resident memory, as the ledger's lines.
     holds: Vec<(String, u64)>,
-    /// What the program holds, by size of block; large blocks are the last, of any size.
+    /// The program's blocks by size; large blocks of all sizes come last.
     sizes: Vec<Size>,
     failures: u64,
-    /// A heap that is not hakmem's: sizes are ranges, and who allocated is not known.
+    /// The heap is not hakmem's: sizes are ranges, and call sites are unknown.
     #[serde(default)]
     is_others: bool,
     pub profile: Snapshot,
-    /// Why it is earlier than was asked for.
+    /// Why it is earlier than requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     part: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Size {
-    /// 0: of large blocks.
+    /// 0: large blocks.
     block_bytes: u64,
     blocks: u64,
     bytes: u64,
 }
 
 impl Moment {
-    /// As it is now.
+    /// The process as it is now.
     pub fn now(opened: &Opened) -> Result<Moment> {
         let named = snapshot(opened)?;
         Moment::of(opened, &opened.heap()?, named)
     }
 
-    /// That of a snapshot, whosever heap it is.
+    /// The moment of a snapshot, of any allocator's heap.
     pub fn of_snapshot(path: &Path) -> Result<Moment> {
         let opened = open_file(path)?;
         let told = match &opened {
@@ -134,8 +134,8 @@ impl Moment {
         Ok(moment)
     }
 
-    /// Now and after a while, or when Ctrl-C says that it is enough. A process that ends meanwhile, or becomes another
-    /// program, is as it was seen last.
+    /// Now, and again after some time or at Ctrl-C. If the process ends or executes another program meanwhile, the second
+    /// moment is the last that was seen.
     pub fn twice(opened: &Opened, time: Duration) -> Result<(Moment, Moment)> {
         let before = Moment::now(opened)?;
         let ends = EndsHeld::begin();
@@ -172,12 +172,12 @@ impl Moment {
             .ok_or_else(|| usage!("{} was not written by 'hakmem why --save'", path.shown()))
     }
 
-    /// As `load` reads it.
+    /// In the format that `load` reads.
     pub fn to_json(&self) -> Result<String> {
         serde_json::to_string(self).map_err(|error| failed!("{error}"))
     }
 
-    /// What has changed since.
+    /// The changes since `before`.
     pub fn text(&self, before: &Moment, form: Form) -> String {
         let mut lines = vec![form.strong(&self.title)];
         if self.title != before.title {
@@ -313,11 +313,11 @@ impl Moment {
     }
 }
 
-/// Lines of the ledger that blocks in use are in.
+/// The ledger's lines that contain blocks in use.
 const OF_BLOCKS: [&str; 3] = ["blocks in use", "large blocks in use", "live blocks"];
 
 impl Moment {
-    /// How it has changed in two colours: by call stack, or if nobody knows who has allocated, by what memory is.
+    /// The changes in two colours: by call stack or, if call sites are unknown, by kind of memory.
     pub fn flame_graph(&self, before: &Moment, view: View) -> String {
         if before.profile.sites.is_empty() && self.profile.sites.is_empty() {
             let (held, was) = (self.held(), before.held());
@@ -326,14 +326,14 @@ impl Moment {
         flame::draw_changes(&before.profile, &self.profile, view)
     }
 
-    /// Blocks by size as well: of what is resident of them each size has the share that it has of all.
+    /// Also by size: each size gets the same share of the resident bytes as it has of all bytes.
     fn held(&self) -> Vec<Held> {
         let is_of_blocks = |name: &str| OF_BLOCKS.contains(&name);
         let (blocks, rest): (Vec<_>, Vec<_>) =
             self.holds.iter().partition(|(name, _)| is_of_blocks(name));
         let all: u64 = self.sizes.iter().map(|size| size.bytes).sum();
         let resident = match self.holds.is_empty() {
-            true => all, // of a core dump nobody knows
+            true => all, // unknown for a core dump
             false => blocks.iter().map(|(_, count)| count).sum(),
         };
         let share = resident as f64 / all.max(1) as f64;

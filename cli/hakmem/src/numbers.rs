@@ -1,15 +1,15 @@
-//! Numbers of a command line that are no counts. Rust's own parser takes `nan` and `inf` as well, which no comparison
-//! behind it notices.
+//! Fractional numbers on the command line. Rust's own parser also accepts `nan` and `inf`, which later comparisons do not
+//! notice.
 
 use std::ops::RangeInclusive;
 
-/// Runs of one thing: what is kept of each has to find room, and so has the order of all.
+/// How many runs may be asked for: the results of all, and their order, must fit into memory.
 pub const RUNS_RANGE: RangeInclusive<i64> = 1..=1_000_000;
-/// One sample in so many bytes: the library takes no more (option sample_bytes).
+/// One sample in this many bytes: the range of option sample_bytes.
 pub const EVERY: RangeInclusive<u64> = 1..=1 << 40;
 pub const NO_PORT: &str = "a port is a number from 1 to 65535";
 
-/// What a `Duration` holds, and what a wait may be added to.
+/// The values that fit into a `Duration`, and that can be added to a time.
 const SECONDS: RangeInclusive<f64> = 0.0..=1e19;
 
 pub fn seconds(word: &str) -> Result<f64, String> {

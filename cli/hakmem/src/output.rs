@@ -1,4 +1,4 @@
-//! Where results go: to the screen in one form, and into a file.
+//! Where results go: to the screen in one form, and to a file.
 
 use crate::page::Page;
 use clap::Args;
@@ -15,13 +15,13 @@ use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A terminal that does not say how wide it is.
+/// For a terminal that does not tell its width.
 const USUAL_WIDTH: usize = 80;
 
 /// A result that can be written in every form.
 pub trait Shown {
     fn tables(&self, form: Form) -> String;
-    /// Every sample as a line.
+    /// Every sample as one line.
     fn csv(&self) -> String;
     fn json(&self) -> Result<String>;
     fn put_on(&self, page: &mut Page, name: &str);
@@ -63,12 +63,12 @@ pub struct Output {
 }
 
 impl Output {
-    /// Is text asked for that is made of one result?
+    /// Is a text form requested that is made of one result?
     pub fn has_form(&self) -> bool {
         self.markdown || self.csv || self.json
     }
 
-    /// The page to write, looked for before anything is measured.
+    /// The page to write; found before anything is measured.
     pub fn page(&self, places: &Places) -> Result<Option<Page>> {
         self.html
             .as_ref()
@@ -99,7 +99,7 @@ impl Output {
     }
 }
 
-/// A value as JSON, on standard output.
+/// Prints a value as JSON to standard output.
 pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| failed!("cannot write JSON: {error}"))?;
@@ -107,18 +107,18 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
     Ok(())
 }
 
-/// Whether text can be written over what is there already: not on a teletype, nor in an editor's window.
+/// Can text be overwritten there? Not on a teletype, nor in an editor's window.
 pub fn is_screen(terminal: &Term) -> bool {
     terminal.is_term() && has_screen()
 }
 
-/// Whether the kind of terminal that the user has is one with a screen.
+/// Does the user's terminal have a screen?
 pub fn has_screen() -> bool {
     let kind = std::env::var_os("TERM").unwrap_or_default();
     !kind.is_empty() && kind != "dumb"
 }
 
-/// Whether the user wants colours on a terminal (no-color.org, bixense.com/clicolors).
+/// Does the user want colours on a terminal (no-color.org, bixense.com/clicolors)?
 pub fn wants_colour() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let says = |name, what: &str| std::env::var_os(name).is_some_and(|value| value == what);
@@ -135,7 +135,7 @@ pub fn terminal_of_errors() -> Form {
     form_of(&Term::stderr())
 }
 
-/// Of who reads a pipe: `watch` tells its programs.
+/// The width of a pipe's reader: `watch` tells it to its programs.
 fn told_columns() -> Option<usize> {
     let columns = std::env::var("COLUMNS").ok()?.parse().ok()?;
     (columns > 0).then_some(columns)
@@ -157,23 +157,23 @@ fn form_of(terminal: &Term) -> Form {
     }
 }
 
-/// Text for people, on standard output, as wide as that is.
+/// Prints text for users to standard output, fitted to its width.
 pub fn show(text: &str) {
     print!("{}", terminal().shown(text));
 }
 
-/// A line, or several, for people.
+/// Prints one or more lines for users.
 pub fn line(text: &str) {
     show(&format!("{text}\n"));
 }
 
-/// Whether both names are of one file that is there.
+/// Are both names those of one existing file?
 fn is_same_file(one: &Path, other: &Path) -> bool {
     let of = |path: &Path| path.metadata().ok().map(|data| (data.dev(), data.ino()));
     one == other || (of(one).is_some() && of(one) == of(other))
 }
 
-/// No result is written over another one, nor over what it is made of.
+/// Fails if a result would overwrite another one, or one of its own inputs.
 pub fn keep_apart(outputs: &[Option<&PathBuf>], inputs: &[PathBuf]) -> Result<()> {
     let outputs: Vec<&PathBuf> = outputs.iter().copied().flatten().collect();
     for (index, output) in outputs.iter().enumerate() {
@@ -190,12 +190,12 @@ pub fn keep_apart(outputs: &[Option<&PathBuf>], inputs: &[PathBuf]) -> Result<()
     Ok(())
 }
 
-/// The file that the user named for something, looked at before the work for it begins.
+/// Checks the file that the user named for a result, before the work begins.
 pub fn planned(path: Option<&PathBuf>) -> Result<Option<Planned>> {
     path.map(|path| Planned::at(path)).transpose()
 }
 
-/// The same for a page. With the end of a picture's name no program would show it.
+/// The same for a page. If its name ended like a picture's, no program would show it.
 pub fn planned_page(path: Option<&PathBuf>) -> Result<Option<Planned>> {
     let end = path
         .and_then(|path| path.extension())
@@ -209,12 +209,12 @@ pub fn planned_page(path: Option<&PathBuf>) -> Result<Option<Planned>> {
     }
 }
 
-/// The same for the whole result, in folders that are made for it.
+/// The same for the whole result; makes missing folders.
 pub fn planned_export(path: Option<&PathBuf>) -> Result<Option<Planned>> {
     path.map(|path| Planned::in_new_folders(path)).transpose()
 }
 
-/// Were all of these files written? The line names each that was not, and where its content is kept instead.
+/// Fails if a file was not written. The error names each such file, and where its content was saved instead.
 pub fn all_written(files: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     let failed = files.into_iter().filter_map(Result::err);
     let lines: Vec<String> = failed.map(|error| error.to_string()).collect();
@@ -225,7 +225,7 @@ pub fn all_written(files: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     }
 }
 
-/// Write a result there.
+/// Writes a result to a file.
 pub fn export(shown: &impl Shown, file: Option<Planned>) -> Result<()> {
     file.map_or(Ok(()), |file| file.write(shown.json()?))
 }

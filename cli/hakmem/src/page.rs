@@ -1,4 +1,4 @@
-//! The page with plots, which needs no network: what the build bundled (cli/report/), with data put in.
+//! The page with plots, which works offline: it is bundled by the build (cli/report/), and the data are inserted here.
 
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::document::Document;
@@ -21,7 +21,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// To be written to a file that can be written to.
+    /// Opens a page that will be written to `file`, after a check that this is possible.
     pub fn open(places: &Places, file: &Path) -> Result<Page> {
         let file = Planned::in_new_folders(file)?;
         let path = places.report_page()?;
@@ -43,7 +43,7 @@ impl Page {
             .push(json!({ "kind": "comparison", "name": name, "document": document }));
     }
 
-    /// One of several processes, and then each of them.
+    /// A replay of one process, or the sum of several and then each of them.
     pub fn add_replay(&mut self, name: &str, document: &ReplayDocument) {
         let mut value = json!({ "kind": KIND, "name": name, "document": document });
         if !document.parts.is_empty() {
@@ -55,7 +55,8 @@ impl Page {
         }
     }
 
-    /// `whose`: a line that says which process, or how many. `at_peak`: null for several, of which each has its own peak.
+    /// `whose`: a line that names the process, or says how many there are. `at_peak`: null for several processes, as each has
+    /// its own peak.
     pub fn add_trace(
         &mut self,
         name: &str,
@@ -71,7 +72,7 @@ impl Page {
     }
 
     pub fn write(self) -> Result<()> {
-        // In a script element `</` ends the data, and after `<!--<script` nothing does.
+        // In a script element, `</` would end the data, and after `<!--<script` nothing would.
         let data = json!({ "parts": self.parts })
             .to_string()
             .replace('<', "\\u003c");

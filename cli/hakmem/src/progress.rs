@@ -1,4 +1,4 @@
-//! How far a measurement is, on standard error.
+//! Shows the progress of a measurement on standard error.
 
 use crate::output::is_screen;
 use console::Term;
@@ -9,7 +9,7 @@ use hakmem_lab::render::text::is_ascii;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::path::PathBuf;
 
-/// Nothing but its messages where standard error is no screen.
+/// Shows only messages if standard error is no screen.
 pub fn target() -> ProgressDrawTarget {
     if is_screen(&Term::stderr()) {
         ProgressDrawTarget::stderr()
@@ -20,7 +20,7 @@ pub fn target() -> ProgressDrawTarget {
 
 pub struct Progress {
     bar: ProgressBar,
-    /// Where the document is kept after each round.
+    /// Where the document is saved after each round.
     file: Option<PathBuf>,
     has_one_variant: bool,
 }

@@ -1,4 +1,4 @@
-//! What is used of protocol buffers: numbers, and parts with a length.
+//! The parts of protocol buffers that are needed here: numbers, and fields with a length.
 
 #[derive(Default)]
 pub struct Message(pub Vec<u8>);
@@ -46,7 +46,7 @@ impl Message {
     }
 }
 
-/// A field as it was read.
+/// A field that was read.
 pub enum Value<'a> {
     Number(u64),
     Bytes(&'a [u8]),
@@ -70,7 +70,7 @@ impl<'a> Fields<'a> {
         Some(bytes)
     }
 
-    /// What a part holds, or a number's value, of the first field with this number.
+    /// The value of the first field with this number: a part's content, or a number.
     pub fn find(mut self, wanted: u64) -> Option<Value<'a>> {
         self.find_map(|(field, value)| (field == wanted).then_some(value))
     }
@@ -118,7 +118,7 @@ mod tests {
         let mut message = Message::default();
         message.number(1, 1);
         message.number(2, 300);
-        message.number(3, 0); // as good as absent
+        message.number(3, 0); // the same as an absent field
         message.bytes(4, b"ab");
         assert_eq!(message.0, [8, 1, 16, 0xAC, 2, 0x22, 2, b'a', b'b']);
     }

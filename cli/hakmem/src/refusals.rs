@@ -1,4 +1,4 @@
-//! Allocations that were refused, as a table and as JSON.
+//! Refused allocations, as a table and as JSON.
 
 use crate::frames;
 use hakmem_heap::failures::{Failure, Failures};
@@ -53,14 +53,14 @@ pub fn text(failures: &Failures, most: usize, names: &mut Names, form: Form) -> 
     format!("{}\n{rest}", table.render(form))
 }
 
-/// "0x7f3a main (a.c:12)", in ever shorter forms.
+/// "0x7f3a main (a.c:12)", in shorter and shorter forms.
 fn called_at(site: u64, names: &[String]) -> Vec<String> {
     let places = frames::place(names);
     let with_address = places.first().map(|place| format!("{site:#x} {place}"));
     with_address.into_iter().chain(places).collect()
 }
 
-/// What no block can have is most likely a negative number, or a product that is too large.
+/// A size that no block can have is probably a negative number, or a product that is too large.
 fn size(count: u64) -> String {
     if count >= 1 << 63 {
         "at least 8 EiB".into()
@@ -69,7 +69,7 @@ fn size(count: u64) -> String {
     }
 }
 
-/// "MapFail ENOMEM: RLIMIT_AS is 512 MiB, 500 MiB in use", in ever shorter forms.
+/// "MapFail ENOMEM: RLIMIT_AS is 512 MiB, 500 MiB in use", in shorter and shorter forms.
 fn why(failure: &Failure) -> Vec<String> {
     let kind = match failure.kind.as_str() {
         "threshold" => {
@@ -127,7 +127,7 @@ fn error_name(error: u64) -> String {
     })
 }
 
-/// "16:03:22.123", of this machine's time zone.
+/// "16:03:22.123", in this machine's time zone.
 pub fn time_of_day(date_ns: u64) -> String {
     let seconds = (date_ns / 1_000_000_000).try_into().unwrap_or(0);
     // SAFETY: all zeros is a value of this struct, which localtime_r fills in.

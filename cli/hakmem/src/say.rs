@@ -1,5 +1,5 @@
-//! What is printed. When standard output takes nothing more, as on a full disk, the command goes on, says so at
-//! its end, and keeps what was measured in a file. Where standard error goes is nobody's mistake.
+//! Prints results. If standard output accepts nothing more, as on a full disk, the command continues, reports it at its end,
+//! and saves the result in a file. Errors of standard error are ignored.
 
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
 
-/// In place of the standard library's, which end the command in the middle.
+/// Replaces the standard library's macro, which ends the command on an error.
 macro_rules! print {
     ($($part:tt)*) => { $crate::say::out(format_args!($($part)*)) };
 }
@@ -30,7 +30,7 @@ macro_rules! eprintln {
 }
 
 struct Output {
-    /// Of what there would be no second time.
+    /// The output cannot be made a second time.
     is_precious: bool,
     /// Why nothing more can be written.
     broken: Option<Errno>,
@@ -47,7 +47,7 @@ fn with<T>(work: impl FnOnce(&mut Output) -> T) -> T {
     work(&mut OUTPUT.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// From now on what is printed is the result of work, and is not lost.
+/// From now on, printed text is a result of work and must not be lost.
 pub fn keep() {
     with(|output| output.is_precious = true);
 }
@@ -68,12 +68,12 @@ pub fn aside(text: Arguments) {
     let _ = io::stderr().write_all(text.to_string().as_bytes());
 }
 
-/// Nothing more can be printed: what has no other end should end.
+/// Can nothing more be printed? A command that otherwise never ends should end then.
 pub fn is_broken() -> bool {
     with(|output| output.broken.is_some())
 }
 
-/// At a command's end: was all of it printed?
+/// At a command's end: fails if not everything was printed.
 pub fn finish() -> Result<()> {
     with(|output| {
         let Some(error) = output.broken else {
@@ -104,7 +104,7 @@ fn write_all(mut text: &[u8]) -> std::result::Result<(), Errno> {
             Ok(count) => text = &text[count..],
             Err(Errno::EINTR) => {}
             Err(Errno::EAGAIN) => {
-                // Somebody has made it one that does not wait.
+                // The stream was made non-blocking.
                 let mut wanted = [PollFd::new(out.as_fd(), PollFlags::POLLOUT)];
                 poll(&mut wanted, PollTimeout::NONE)?;
             }

@@ -1,4 +1,4 @@
-//! Signals that are meant for the program that we run, and its end as our own.
+//! Passes signals on to the program that we run, and ends as it does.
 
 use hakmem_lab::inherited;
 use hakmem_lab::launch::End;
@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What another process may send us for the program; the first four to end it.
+/// Signals that other processes may send us for the program; the first four end it.
 const PASSED_ON: [Signal; 7] = [
     Signal::SIGINT,
     Signal::SIGQUIT,
@@ -23,12 +23,12 @@ fn set() -> SigSet {
     PASSED_ON.into_iter().collect()
 }
 
-/// From now on such signals wait for `pass_on_to`; threads that start later inherit this.
+/// From now on, these signals wait for `pass_on_to`; threads that start later inherit this.
 pub fn hold() {
     let _ = set().thread_block();
 }
 
-/// Send each of them on, in a thread of its own.
+/// Passes on each of them, in a separate thread.
 pub fn pass_on_to(pid: i32) {
     std::thread::spawn(move || {
         loop {
@@ -38,7 +38,7 @@ pub fn pass_on_to(pid: i32) {
                 let signal = libc::sigwaitinfo(set().as_ref(), &raw mut information);
                 (signal, information.si_code)
             };
-            // Ctrl-C of a terminal has reached the program already: it is in our group.
+            // Ctrl-C on a terminal has already reached the program, which is in our group.
             let is_from_terminal = from == libc::SI_KERNEL;
             if signal > 0 && !is_from_terminal {
                 // SAFETY: a signal to another process touches no memory of ours.
@@ -48,14 +48,14 @@ pub fn pass_on_to(pid: i32) {
     });
 }
 
-/// Those of them that would end us: what is ignored (`nohup`) does not, but a thread that waits for it would be told of it.
+/// Those that would end us. Ignored signals (`nohup`) do not, though a thread that waits for one would receive it.
 fn that_end_us(of: &[Signal]) -> SigSet {
     let ends = of.iter().copied();
     ends.filter(|signal| !inherited::is_ignored(*signal as libc::c_int))
         .collect()
 }
 
-/// Before another process's signal ends us: `last`. Threads that start later inherit that such signals wait.
+/// Calls `last` before a signal of another process ends us. Threads that start later inherit that these signals wait.
 pub fn before_the_end(last: impl FnOnce() + Send + 'static) {
     let ends = that_end_us(&PASSED_ON[..4]);
     let _ = ends.thread_block();
@@ -68,8 +68,8 @@ pub fn before_the_end(last: impl FnOnce() + Send + 'static) {
     });
 }
 
-/// As long as this is there, Ctrl-C and its like end a wait and not us: what was seen until then can be shown. Nothing else of
-/// a command may run in threads that were there before.
+/// While this exists, Ctrl-C and similar signals end a wait instead of us, so that results so far can be shown. Threads that
+/// were started before must do nothing else for the command.
 pub struct EndsHeld {
     ends: SigSet,
     before: Option<SigSet>,
@@ -82,7 +82,7 @@ impl EndsHeld {
         EndsHeld { ends, before }
     }
 
-    /// True: one of them has come, now or before. Else the time is over.
+    /// True: one of the signals has come, now or before. False: the time is over.
     pub fn wait(&self, time: Duration) -> bool {
         let begin = Instant::now();
         loop {
@@ -102,7 +102,7 @@ impl EndsHeld {
             tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(time.subsec_nanos()),
         };
-        // SAFETY: the set and the time are ours and live as long as the call; what came is not asked for.
+        // SAFETY: the set and the time are ours and outlive the call; no information about the signal is requested.
         unsafe {
             libc::sigtimedwait(self.ends.as_ref(), std::ptr::null_mut(), &raw const limit) > 0
         }
@@ -111,7 +111,7 @@ impl EndsHeld {
 
 impl Drop for EndsHeld {
     fn drop(&mut self) {
-        // One that came after the last wait wants what there is, too. From now on the next ends us at once.
+        // A signal that came after the last wait also ends only the wait. From now on, the next one ends us at once.
         self.wait(Duration::ZERO);
         if let Some(before) = &self.before {
             let _ = before.thread_set_mask();
@@ -125,7 +125,7 @@ extern "C" fn note_stop(_: libc::c_int) {
     IS_STOP_ASKED.store(true, Ordering::Relaxed);
 }
 
-/// From now on we are not stopped (SIGTSTP) before `stop_ourselves` is called; who calls it asks whether it is time.
+/// From now on, SIGTSTP does not stop us before `stop_ourselves` is called; `is_stop_asked` tells when to call it.
 pub fn note_stops() {
     if !inherited::is_ignored(libc::SIGTSTP) {
         // SAFETY: the handler only stores to an atomic.
@@ -137,7 +137,7 @@ pub fn is_stop_asked() -> bool {
     IS_STOP_ASKED.swap(false, Ordering::Relaxed)
 }
 
-/// As Ctrl-Z does, until the shell lets us go on.
+/// Stops us as Ctrl-Z does, until the shell continues us.
 pub fn stop_ourselves() {
     // SAFETY: the default action touches no memory of ours.
     unsafe { libc::signal(libc::SIGTSTP, libc::SIG_DFL) };
@@ -145,7 +145,7 @@ pub fn stop_ourselves() {
     note_stops();
 }
 
-/// The exit code of the program; does not return when a signal has ended it, which then ends us.
+/// The program's exit code. If a signal has ended the program, the same signal ends us, and this does not return.
 pub fn end_as(end: End) -> ExitCode {
     match end {
         End::Exited(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),
@@ -165,7 +165,7 @@ pub fn end_as(end: End) -> ExitCode {
                 let _ = only.thread_unblock();
                 libc::raise(signal);
             }
-            // A signal that does not end a process by default cannot have ended the program.
+            // A signal that does not end processes by default cannot have ended the program.
             ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))
         }
     }

@@ -1,5 +1,5 @@
-//! Snapshots: all that commands ask of a process, in a file for any machine. hakmem's own descriptions are kept as they lie
-//! in memory; of other heaps, of the kernel's figures and of names what was made of them.
+//! Snapshots: everything that commands read from a process, in a file for any machine. hakmem's own metadata are stored as they
+//! lie in memory; other heaps, the kernel's figures and names are stored as results.
 
 use crate::doctor::kept::Kept;
 use crate::doctor::{Patient, Visit};
@@ -23,20 +23,20 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// A process that changes while it is read may look damaged for a moment.
+/// A process that changes during a read may look damaged.
 const TRIES: usize = 3;
 
-/// What is kept beside memory.
+/// What is stored beside memory.
 #[derive(Serialize, Deserialize)]
 struct Told {
-    /// Of the command that has taken it.
+    /// The release of the command that has taken it.
     release: String,
     taken: String,
     title: String,
-    /// By the clock that samples and slabs have.
+    /// By the clock of samples and slabs.
     now_ns: Option<u64>,
     threads: HashMap<u64, String>,
-    /// By as many blocks any figure of hakmem's may be off.
+    /// How many blocks moved; hakmem's figures may be off by this.
     moved_blocks: u64,
     places: Vec<(u64, Place)>,
     notes: Vec<String>,
@@ -48,7 +48,7 @@ pub struct Snapshot {
     told: Told,
 }
 
-/// What was taken.
+/// The result of taking a snapshot.
 pub struct Taken {
     pub file: Vec<u8>,
     pub memory_bytes: u64,
@@ -75,7 +75,7 @@ impl Snapshot {
         format!("{}, {}", self.told.title, self.told.taken)
     }
 
-    /// What it is of, and when it was taken.
+    /// The process's title, and when the snapshot was taken.
     pub fn told_at(&self) -> (&str, &str) {
         (&self.told.title, &self.told.taken)
     }
@@ -160,7 +160,7 @@ fn of_hakmem(opened: &Opened, told: &mut Told) -> Result<Image> {
     }
 }
 
-/// Ask everything that commands ask, once.
+/// Reads everything that commands read, once.
 fn record<'a>(
     memory: &'a dyn Memory,
     opened: &Opened,

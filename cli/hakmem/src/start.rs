@@ -1,4 +1,4 @@
-//! How programs are started under an allocator: in which environment, proved, and on our own streams.
+//! Starts programs with an allocator: prepares their environment, proves the allocator, and passes on our own streams.
 
 use crate::target::{Opened, open_process};
 use hakmem_heap::shown::ShownPath;
@@ -20,7 +20,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The caller's environment, with the library before whatever else is preloaded.
+/// The caller's environment, with the library before everything else that is preloaded.
 pub fn environment(allocator: &Allocator) -> Result<Vec<(OsString, OsString)>> {
     let mut environment: Vec<(OsString, OsString)> = env::vars_os().collect();
     let added = allocator
@@ -44,7 +44,7 @@ pub fn environment(allocator: &Allocator) -> Result<Vec<(OsString, OsString)>> {
     Ok(environment)
 }
 
-/// The program of this name, unless nothing can be preloaded into it.
+/// The program of this name; an error if nothing can be preloaded into it.
 pub fn preloadable(name: &OsStr) -> Result<Executable> {
     let executable = Executable::find(name)?;
     match executable.obstacle() {
@@ -56,7 +56,7 @@ pub fn preloadable(name: &OsStr) -> Result<Executable> {
     }
 }
 
-/// Refuse a program whose memory would come from elsewhere: load it once, without running it.
+/// Refuses a program whose memory would come from another allocator: loads it once without running it.
 pub fn prove(
     executable: &Executable,
     words: &[OsString],
@@ -64,7 +64,7 @@ pub fn prove(
     allocator: &Allocator,
 ) -> Result<()> {
     let shown = executable.path.shown();
-    // Of a script it is the interpreter that asks for memory.
+    // For a script, the interpreter allocates.
     let probed = if executable.is_script() { &[] } else { words };
     match probe::load(&executable.binary, probed, environment.to_vec()) {
         Ok(Ok(loaded)) => match trust::contradiction(&loaded.proof, allocator, &str::to_string) {
@@ -75,7 +75,7 @@ pub fn prove(
         },
         Ok(Err(Blind::Other(reason))) => Err(failed!("{shown}: {reason}")),
         Ok(Err(blind)) => Err(failed!("{shown}: {blind}")),
-        // Where tracing is forbidden, as in some containers, the program still has a right to run.
+        // If tracing is forbidden, as in some containers, the program may run nevertheless.
         Err(error) if error.exit_code() == 1 => {
             eprintln!("hakmem: not proved: {error}");
             Ok(())
@@ -84,7 +84,7 @@ pub fn prove(
     }
 }
 
-/// A program on our own streams, watched to its end.
+/// A program on our own streams, traced to its end.
 pub fn request(
     program: &Path,
     words: &[OsString],
@@ -112,14 +112,14 @@ pub fn request(
     })
 }
 
-/// What to say where runs read nothing and somebody has given a file to read.
+/// A note for the case that standard input is a file, but runs do not read it.
 pub fn unread_input() -> Option<&'static str> {
     let data = fstat(std::io::stdin()).ok()?;
     let is_file = SFlag::from_bits_truncate(data.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;
     (is_file && data.st_size > 0).then_some("standard input is a file here, and no run reads it")
 }
 
-/// Our standard input, which each of several runs of a program reads from where it was.
+/// Our standard input; each of several runs of a program reads it from the same position.
 pub struct Input {
     /// None: it cannot be read again.
     start: Option<i64>,
@@ -134,7 +134,7 @@ impl Input {
         }
     }
 
-    /// Of a pipe: all that was written was read, and nobody has it open to write more.
+    /// For a pipe: everything was read, and it has no writer.
     fn is_at_end() -> bool {
         let input = std::io::stdin();
         let mut looked_at = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
@@ -143,7 +143,7 @@ impl Input {
         is_ready && found.contains(PollFlags::POLLHUP) && !found.contains(PollFlags::POLLIN)
     }
 
-    /// False: a run has read it, and the next one would not.
+    /// False: a run has read it, so the next one could not.
     pub fn again(&self) -> bool {
         match self.start {
             Some(start) => lseek(std::io::stdin(), start, Whence::SeekSet).is_ok(),
@@ -152,15 +152,15 @@ impl Input {
     }
 }
 
-/// A small program under hakmem that waits to be looked into, and ends with this value.
+/// A small program with hakmem that waits to be examined. Dropping this value ends it.
 pub struct Sample(Child);
 
 impl Sample {
-    /// In this environment, or in another mode.
+    /// Starts it in our environment, or in another mode.
     pub fn start(mode: Option<&str>) -> Result<Sample> {
         let ours = Allocator::ours(&Places::find()?)?;
         let mut command = Command::new("/bin/sh");
-        // It has come up when it writes its line.
+        // It writes a line when it has started.
         command
             .args(["-c", "echo ready; read end"])
             .env_clear()

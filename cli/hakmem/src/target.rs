@@ -1,4 +1,4 @@
-//! The process or the core dump that a command looks into.
+//! The process, core dump or snapshot that a command examines.
 
 use crate::signals::EndsHeld;
 use crate::snapshot::Snapshot;
@@ -24,7 +24,7 @@ use hakmem_trace::symbols::{Names, Sources};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A process that changes while it is read may look damaged for a moment.
+/// A process that changes during a read may look damaged.
 const TRIES: usize = 3;
 
 #[derive(Args)]
@@ -37,13 +37,13 @@ pub struct Target {
     pub core: Option<PathBuf>,
 }
 
-/// What a command line says in the place of a process.
+/// Parses the process's number on a command line.
 pub fn process_number(word: &str) -> std::result::Result<i32, String> {
     let number = word.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| what_reads(Path::new(word)).unwrap_or_else(|| NO_NUMBER.into()))
 }
 
-/// Of a file that is known by its beginning: "is a trace: 'hakmem trace info app.hkt' and …".
+/// Which commands read a file, by its first bytes: "is a trace: 'hakmem trace info app.hkt' and …".
 pub fn what_reads(path: &Path) -> Option<String> {
     let shown = path.shown();
     let shown = quoted(&shown);
@@ -88,7 +88,7 @@ impl Target {
         Ok(opened)
     }
 
-    /// Whosever heap it has.
+    /// For a heap of any allocator.
     pub fn open_any(&self) -> Result<Opened> {
         let opened = self.open_any_if_named()?.ok_or_else(no_process)?;
         warn_of_cut(&opened);
@@ -108,7 +108,7 @@ fn no_process() -> hakmem_lab::error::Error {
     usage!("which process? Give its number, or --core FILE")
 }
 
-/// A dump that was cut is looked into as far as it goes, and that is said.
+/// Warns if a core dump is truncated: it is read as far as it goes.
 pub fn warn_of_cut(opened: &Opened) {
     if let Opened::Core(core) = opened {
         if let Some(cut) = core.cut() {
@@ -143,7 +143,7 @@ pub fn open_process(pid: i32) -> Result<LiveProcess> {
     Ok(process)
 }
 
-/// No figure is of all of them.
+/// Warns of several copies: figures are only those of one.
 fn warn_of_copies(memory: &dyn Memory, subject: &str) {
     if let [first, others @ ..] = Control::copies_in_use(memory).as_slice()
         && !others.is_empty()
@@ -167,8 +167,7 @@ pub fn open_core(path: &Path) -> Result<CoreFile> {
     Ok(core)
 }
 
-/// What was read of a process that has ended or become another program meanwhile may be anything: parts that could not
-/// be read any more are left out.
+/// What was read of a process that has meanwhile ended or executed another program is incomplete, so this discards it.
 pub fn whole<T>(memory: &dyn Memory, read: T) -> Result<T> {
     match memory.lost() {
         Some(error) => Err(failed!("{}", ended(&error))),
@@ -204,7 +203,7 @@ impl Opened {
         }
     }
 
-    /// One line on why something cannot be read of it.
+    /// One line that says why something cannot be read.
     pub fn refused(&self, error: &Error) -> hakmem_lab::error::Error {
         match self {
             Opened::Live(process) => {
@@ -221,12 +220,12 @@ impl Opened {
         self.whole(failures)
     }
 
-    /// What was read of it, if it is still there.
+    /// Returns what was read, if the process is still there.
     pub fn whole<T>(&self, read: T) -> Result<T> {
         whole(self.memory(), read)
     }
 
-    /// Names for addresses of code.
+    /// Finds names for code addresses.
     pub fn names(&self) -> Names {
         match self {
             Opened::Live(process) => {
@@ -241,7 +240,7 @@ impl Opened {
         }
     }
 
-    /// What a thread is called, where that is known.
+    /// A thread's name, if it is known.
     pub fn thread_name(&self, thread: u64) -> Option<String> {
         match self {
             Opened::Live(process) => process.thread_name(thread),
@@ -250,7 +249,7 @@ impl Opened {
         }
     }
 
-    /// Whether it goes on or fails: are hakmem's tables there?
+    /// Are hakmem's tables there, readable or not?
     pub fn uses_hakmem(&self) -> bool {
         !matches!(Control::find(self.memory()), Err(Error::NotHakmem))
     }
@@ -263,7 +262,7 @@ impl Opened {
         }
     }
 
-    /// What is resident of it, by hakmem's tables; of a core dump nobody knows.
+    /// What hakmem's heap has resident; None for a core dump, which does not tell it.
     pub fn account(&self, heap: &Heap) -> Result<Option<Account>> {
         match self {
             Opened::Live(process) => {
@@ -275,7 +274,7 @@ impl Opened {
         }
     }
 
-    /// Why it has none.
+    /// Why there is no account.
     pub fn without_account(&self) -> hakmem_lab::error::Error {
         match self {
             Opened::Snapshot(snapshot) if !snapshot.visit().is_core => failed!(
@@ -287,7 +286,7 @@ impl Opened {
         }
     }
 
-    /// The thread of a process below which /proc tells what it has.
+    /// The number of a thread whose /proc entries describe the process.
     pub fn task(&self) -> Option<i32> {
         match self {
             Opened::Live(process) => Some(process.task()),
@@ -295,12 +294,12 @@ impl Opened {
         }
     }
 
-    /// Why nothing more can be read of it.
+    /// Why nothing more can be read.
     pub fn lost(&self) -> Option<Error> {
         self.memory().lost()
     }
 
-    /// Leave it alone for a while: until the time is over, Ctrl-C says that it is enough, or nothing can be read of it any more.
+    /// Waits until the time is over, Ctrl-C is pressed, or nothing can be read any more.
     pub fn wait(&self, time: Duration) -> std::result::Result<(), Error> {
         const STEP: Duration = Duration::from_millis(200);
         let ends = EndsHeld::begin();
@@ -316,12 +315,12 @@ impl Opened {
         }
     }
 
-    /// The options that are in force there.
+    /// The values of its options.
     pub fn settings(&self) -> Result<Vec<Setting>> {
         self.ask(options::read)
     }
 
-    /// Those of them that are features.
+    /// Its options that turn features on and off.
     pub fn features(&self) -> Result<Vec<Feature>> {
         self.ask(options::read_features)
     }
@@ -353,7 +352,7 @@ impl Opened {
     }
 }
 
-/// Names for addresses of code of a program that has left a core dump.
+/// Finds names for code addresses of a program that has left a core dump.
 pub fn names_of_core(core: &CoreFile) -> Names {
     let written = std::fs::metadata(&core.path).and_then(|data| data.modified());
     let sources = Sources {
@@ -363,7 +362,7 @@ pub fn names_of_core(core: &CoreFile) -> Names {
     Names::new(core.code(), sources)
 }
 
-/// One line on what went wrong with `subject`.
+/// One line that says what went wrong with `subject`.
 pub fn told(error: &Error, subject: &str, pid: Option<i32>) -> hakmem_lab::error::Error {
     match error {
         Error::Gone(_) => usage!("{error}"),
@@ -386,7 +385,7 @@ pub fn told(error: &Error, subject: &str, pid: Option<i32>) -> hakmem_lab::error
     }
 }
 
-/// Why a process that was looked at is there no more.
+/// Why a process that was examined is no longer there.
 pub fn ended(error: &Error) -> String {
     match error {
         Error::Gone(pid) => format!("process {pid} has ended"),
@@ -394,8 +393,8 @@ pub fn ended(error: &Error) -> String {
     }
 }
 
-/// How a command ends that looks at a process for as long as it is there. That it ends is nobody's mistake; that it may not be
-/// read any more is told as one.
+/// Ends a command that watches a process as long as it exists. The process's end is no error; losing the right to read it is
+/// one.
 pub fn end_with(why: &Error) -> Result<()> {
     match why {
         Error::Gone(_) | Error::Became(_) => {
@@ -409,7 +408,7 @@ pub fn end_with(why: &Error) -> Result<()> {
 struct Used {
     /// "/lib/libc.so.6 (the C library's)"
     name: String,
-    /// A program that has just been started, or has just become another one, has it and has not begun.
+    /// hakmem is loaded, but a program that was just started or executed has not called it yet.
     is_hakmem: bool,
 }
 

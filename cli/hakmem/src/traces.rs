@@ -1,4 +1,4 @@
-//! The trace that a command looks into, and which of its processes are meant.
+//! The trace that a command reads, and the chosen processes in it.
 
 use clap::Args;
 use hakmem_lab::error::Result;
@@ -6,7 +6,7 @@ use hakmem_trace::analysis;
 use hakmem_trace::reader::Reader;
 use std::path::{Path, PathBuf};
 
-/// Of a recording.
+/// A warning for recordings.
 pub const MAY_LACK: &str = "a process of some milliseconds that the recorder is not in may be missing: this user may not \
     watch processes (perf_event_open)";
 
@@ -24,7 +24,7 @@ pub struct Source {
     pub json: bool,
 }
 
-/// A trace that was cut off is read as far as it goes, and that is said.
+/// Opens a trace; a truncated one is read as far as it goes, with a warning.
 pub fn open(path: &Path) -> Result<Reader> {
     let reader = Reader::open(path)?;
     if let Some(warning) = &reader.warning {
@@ -33,7 +33,7 @@ pub fn open(path: &Path) -> Result<Reader> {
     Ok(reader)
 }
 
-/// Which process is asked about.
+/// The process to show.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     All,
@@ -49,7 +49,7 @@ pub fn parse_process(text: &str) -> std::result::Result<Which, String> {
         .map_err(|_| "a process's number, or 'all'; 'hakmem trace info' lists them".into())
 }
 
-/// The processes that are meant, and a line that says which these are.
+/// The chosen processes, and a line that names them.
 pub fn choose(reader: &Reader, wanted: Option<Which>) -> Result<(Vec<u32>, String)> {
     let with_events = analysis::processes_with_events(reader);
     let all = with_events.len();

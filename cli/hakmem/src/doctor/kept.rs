@@ -1,4 +1,4 @@
-//! What of a visit goes into a snapshot. The judgement does not: it follows from the rest.
+//! The part of a visit that a snapshot keeps. The judgement is left out, as it follows from the rest.
 
 use super::which::Used;
 use super::{Moment, Visit};

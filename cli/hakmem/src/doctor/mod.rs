@@ -1,4 +1,4 @@
-//! A process, or what is left of one, looked at whatever its allocator is.
+//! Examines a process, or its core dump or snapshot, whatever its allocator is.
 
 pub mod kept;
 pub mod page;
@@ -32,46 +32,46 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use which::Used;
 
-/// Descriptions of hakmem's end with pages; a larger page of the kernel's has them as well.
+/// hakmem's metadata end at multiples of this; a larger page of the kernel contains them, too.
 const PAGE_BYTES: u64 = 4096;
 
 pub struct Patient {
     opened: Opened,
     subject: String,
-    /// Where in the heaps what is takes a look of its own.
+    /// The map of the heaps takes an extra pass.
     wants_map: bool,
 }
 
-/// What there is at one moment.
+/// What was found at one moment.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Moment {
     pub ledger: Ledger,
     pub glibc: Option<Figures>,
-    /// Heaps of other allocators that are known here.
+    /// Known heaps of other allocators.
     pub others: Vec<pieces::Figures>,
-    /// In hakmem's own words, where that is in it; of a core dump nobody knows what was resident.
+    /// hakmem's own figures, if it is loaded; None for a core dump, which does not tell what was resident.
     #[serde(default)]
     pub hakmem: Option<Account>,
-    /// Where in the heaps what is.
+    /// What lies where in the heaps.
     #[serde(skip)]
     pub map: Map,
 }
 
-/// What is known of a patient.
+/// Everything that was found about a patient.
 #[derive(Serialize)]
 pub struct Visit {
     pub title: String,
-    /// How commands that know hakmem's heap are asked for it: "4711", "--core FILE".
+    /// The arguments with which other commands read hakmem's heap: "4711", "--core FILE".
     #[serde(skip)]
     pub asked: String,
     pub pid: Option<i32>,
     pub is_core: bool,
-    /// Of a core dump, what of it is there, where that is not all.
+    /// For a truncated core dump: which part of it is there.
     pub cut: Option<String>,
     #[serde(skip)]
     pub is_snapshot: bool,
     pub allocators: Vec<Used>,
-    /// What else it runs that has memory of its own.
+    /// Other runtimes in it that have memory of their own.
     pub runtimes: Vec<String>,
     pub threads: Option<u64>,
     #[serde(flatten)]
@@ -82,10 +82,10 @@ pub struct Visit {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     pub judgement: Judgement,
-    /// Why hakmem's heap, which is in it, is not told apart from what else is mapped.
+    /// Why hakmem's heap could not be read, and so counts as mapped by the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hakmem_unread: Option<String>,
-    /// Reading took so long; the process was not stopped.
+    /// How long the read took; the process was not stopped.
     pub read_ms: f64,
 }
 
@@ -125,7 +125,7 @@ impl Patient {
         }
     }
 
-    /// It was there when it was opened.
+    /// The error for a patient that could be opened, but not read.
     fn lost(&self, error: &Error) -> hakmem_lab::error::Error {
         match &self.opened {
             Opened::Live(_) if matches!(error, Error::Gone(_)) => failed!("{}", ended(error)),
@@ -162,7 +162,7 @@ impl Patient {
         if !self.opened.uses_hakmem() {
             return Own::default();
         }
-        // What cannot be read is shown as what the program has mapped (`Visit::hakmem_unread`).
+        // A heap that cannot be read is shown as memory that the program has mapped (`Visit::hakmem_unread`).
         let Ok(heap) = self.opened.heap() else {
             return Own::default();
         };
@@ -196,7 +196,7 @@ impl Patient {
     }
 }
 
-/// What hakmem's own tables say, where that is in it.
+/// What hakmem's own tables tell, if it is loaded.
 #[derive(Default)]
 struct Own {
     ranges: Vec<Range<u64>>,
@@ -278,12 +278,12 @@ impl Visit {
         })
     }
 
-    /// Was a heap found that is known here?
+    /// Was a heap of a known allocator found?
     pub fn has_heap(&self) -> bool {
         self.now.glibc.is_some() || !self.now.others.is_empty()
     }
 
-    /// The allocator that answers malloc, if its heap is not one that can be read here.
+    /// The allocator of malloc, if its heap cannot be read here.
     pub fn foreign(&self) -> Option<&Used> {
         let mut used = self.allocators.iter();
         let is_read = |used: &Used| {
@@ -293,7 +293,7 @@ impl Visit {
         used.find(|used| used.is_malloc && !used.is_glibc() && !used.is_hakmem() && !is_read(used))
     }
 
-    /// What the rows do not explain.
+    /// The resident bytes that the rows do not explain.
     pub fn remainder(&self) -> i64 {
         match &self.now.hakmem {
             Some(account) => account.remainder_bytes,

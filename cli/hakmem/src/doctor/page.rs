@@ -1,4 +1,4 @@
-//! A visit as one HTML file that needs no network: the answer, the tables, and a map of the heap.
+//! A visit as one HTML file that works offline: the answer, the tables, and a map of the heap.
 
 use super::{Visit, sentences, words};
 use hakmem_foreign::map::{Cell, Map, Strip};
@@ -29,12 +29,12 @@ pub fn draw(visit: &Visit) -> String {
         "tables": tables.collect::<Vec<_>>(),
         "map": map(&visit.now.map),
     });
-    // A program may have any name: it must not end the script.
+    // A program may have any name, but it must not end the script.
     let text = data.to_string().replace('<', "\\u003c");
     PAGE.replacen("/*DATA*/", &text, 1)
 }
 
-/// With short names, as there may be many cells; addresses are text, since a script's numbers have no 64 bits.
+/// Names are short, as there may be many cells. Addresses are text, as a script's numbers lack 64 bits.
 fn map(map: &Map) -> Value {
     let cell = |cell: &Cell| json!([cell.resident, cell.live, cell.cached, cell.own]);
     let strip = |strip: &Strip| {

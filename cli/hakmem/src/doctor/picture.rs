@@ -1,11 +1,11 @@
-//! A heap that is not hakmem's in characters: one for each cell.
+//! Draws another allocator's heap with characters, one per cell.
 
 use hakmem_foreign::map::{Cell, Map};
 use hakmem_lab::render::Form;
 use hakmem_lab::render::number::bytes;
 use hakmem_lab::render::text::{UNLIMITED, in_lines};
 
-/// How much of what is resident is in use, from nearly nothing to all.
+/// The share of resident bytes that is in use, from almost none to all.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const LEGEND: [&str; 4] = [
     "▁▄█ in use",
@@ -14,7 +14,7 @@ const LEGEND: [&str; 4] = [
     "· not resident",
 ];
 const COLUMNS: usize = 64;
-/// In front of a line's characters.
+/// The width of the text before a line's characters.
 const MARGIN: usize = 9;
 
 fn character(cell: &Cell) -> char {
@@ -29,7 +29,7 @@ fn character(cell: &Cell) -> char {
     }
 }
 
-/// At most so many lines.
+/// Draws at most `most` lines.
 pub fn draw(map: &Map, form: Form, most: usize) -> String {
     let room = form
         .width()

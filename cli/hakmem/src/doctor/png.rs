@@ -1,4 +1,4 @@
-//! The same picture as the SVG file, in dots.
+//! The same picture as the SVG file, as pixels.
 
 use super::sheet::{EMPTY, PARTS, Row, Sheet, in_use, legend, shares};
 use crate::picture::canvas::{Canvas, INK, LETTER, PALE, STEP};
@@ -44,7 +44,7 @@ fn draw_row(
         canvas.fill((left, y), (UNIT, UNIT), EMPTY.0, 1.0);
         let (mut sum, mut from) = (0.0, 0);
         for (share, (colour, _)) in shares(cell, cell_bytes).into_iter().zip(PARTS) {
-            // By where each ends, so that roundings do not add up.
+            // Computed from the ends, so that rounding errors do not add up.
             sum += share;
             let to = ((sum * UNIT as f64).round() as usize).clamp(from, UNIT);
             canvas.fill((left, y + UNIT - to), (UNIT, to - from), colour, 1.0);

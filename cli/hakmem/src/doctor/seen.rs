@@ -1,5 +1,5 @@
-//! What commands that show a heap ask: whose it is. hakmem's they show themselves; what is known of another allocator's is a
-//! visit, and its words are here.
+//! For commands that show a heap: finds out whose it is. They show hakmem's heap themselves; another allocator's heap is a
+//! visit, and the words for it are here.
 
 use super::picture;
 use super::words::{besides, how_it_was_read, resident, tables, totals, uses};
@@ -16,7 +16,7 @@ pub enum Seen {
 }
 
 impl Seen {
-    /// Without a heap that is known, the error is the one that is said of programs without hakmem.
+    /// If no known heap is found, returns the error for programs without hakmem.
     pub fn of(opened: Opened, with_map: bool) -> Result<Seen> {
         if opened.uses_hakmem() {
             let heap = opened.heap()?;
@@ -44,7 +44,7 @@ fn parts(visit: &Visit, form: Form, middle: Vec<String>) -> String {
     parts.join("\n\n") + "\n"
 }
 
-/// The heap as numbers.
+/// The heap's figures.
 pub fn stats(visit: &Visit, form: Form) -> String {
     let mut middle = vec![totals(visit).render(form)];
     let more = tables(visit).into_iter();
@@ -52,7 +52,7 @@ pub fn stats(visit: &Visit, form: Form) -> String {
     parts(visit, form, middle)
 }
 
-/// All that is resident.
+/// All resident memory.
 pub fn ledger(visit: &Visit, form: Form) -> String {
     let mut table = resident(visit, form);
     for line in besides(visit) {
@@ -84,7 +84,7 @@ pub fn summary(visit: &Visit) -> String {
     )
 }
 
-/// At most so many lines of a picture.
+/// A picture of at most `lines` lines.
 pub fn map(visit: &Visit, form: Form, lines: usize) -> String {
     parts(
         visit,

@@ -1,4 +1,4 @@
-//! The answer: what most of the memory is, why, and what can be done.
+//! The answer in sentences: what most of the memory is, why, and what can be done.
 
 use super::Visit;
 use super::which::Used;
@@ -99,7 +99,7 @@ fn verdict(visit: &Visit) -> String {
     )
 }
 
-/// Of memory that no heap known here has.
+/// The sentence about memory outside of known heaps.
 fn mapped_by(visit: &Visit) -> String {
     match visit.foreign() {
         None => "memory that the program or a library maps itself, outside of malloc".into(),
@@ -110,7 +110,7 @@ fn mapped_by(visit: &Visit) -> String {
     }
 }
 
-/// What there is to say of a finding, and to do about it.
+/// What to say about a finding, and what to do about it.
 fn finding_said(finding: &Finding, visit: &Visit) -> (Option<String>, Vec<String>) {
     let all = visit.judgement.resident_bytes;
     let of = |count: u64| format!("{} ({})", bytes(count), percent(count, all));
@@ -178,7 +178,7 @@ fn finding_said(finding: &Finding, visit: &Visit) -> (Option<String>, Vec<String
     }
 }
 
-/// Free memory in the heap of another allocator than glibc's.
+/// Free memory in the heap of an allocator other than glibc's.
 fn of_pieces(finding: &Finding, of: &dyn Fn(u64) -> String) -> (Option<String>, Vec<String>) {
     match finding {
         Finding::Kept { allocator, bytes } => (
@@ -204,7 +204,7 @@ fn of_pieces(finding: &Finding, of: &dyn Fn(u64) -> String) -> (Option<String>, 
     }
 }
 
-/// How an allocator is made to give back what it keeps.
+/// How to make an allocator give back what it keeps.
 fn kept_advice(allocator: &str) -> String {
     match allocator {
         "jemalloc" => {
@@ -220,7 +220,7 @@ fn kept_advice(allocator: &str) -> String {
     .into()
 }
 
-/// Who bounds what is mapped.
+/// The settings that limit mapped memory.
 fn own_settings(visit: &Visit) -> String {
     let names = visit.foreign().map(|used| used.names.join(" "));
     match names.as_deref() {

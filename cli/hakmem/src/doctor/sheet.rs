@@ -1,5 +1,5 @@
-//! How a heap that is not hakmem's is drawn into a file: its parts one below the other, a square for each cell, filled
-//! from below by what is resident of it.
+//! The layout of a drawing of another allocator's heap: its parts one below the other, with a square for each cell, filled from
+//! below by its resident bytes.
 
 use crate::picture::sheet::Grid;
 use hakmem_foreign::map::{Cell, Map, Strip};
@@ -7,7 +7,7 @@ use hakmem_lab::render::number::bytes;
 
 const COLUMNS: usize = 64;
 
-/// What a cell has, from below, in the colours of the page.
+/// The parts of a cell from below, in the colours of the page.
 pub const PARTS: [(&str, &str); 4] = [
     ("#3b5bdb", "in use"),
     ("#1098ad", "in caches of threads"),
@@ -17,10 +17,10 @@ pub const PARTS: [(&str, &str); 4] = [
 pub const EMPTY: (&str, &str) = ("#e9ecef", "not resident");
 
 pub enum Row<'a> {
-    /// Of a part of the heap: whose it is, and where.
+    /// The heading of a part of the heap: its name and address.
     Head(String),
     Cells {
-        /// Where it begins in its part.
+        /// The offset in its part.
         offset: u64,
         cells: &'a [Cell],
     },
@@ -60,14 +60,14 @@ fn rows_of(strip: &Strip, cell_bytes: u64) -> impl Iterator<Item = Row<'_>> {
     std::iter::once(head).chain(rows)
 }
 
-/// How much of a cell each of the parts is; the rest is not resident.
+/// The share of a cell that each part has; the rest is not resident.
 pub fn shares(cell: &Cell, cell_bytes: u64) -> [f64; 4] {
     let known = cell.live + cell.cached + cell.own;
     let free = cell.resident.saturating_sub(known);
     [cell.live, cell.cached, cell.own, free].map(|part| part as f64 / cell_bytes.max(1) as f64)
 }
 
-/// Of what is resident there, how much is in use: "12 %".
+/// The share of resident bytes that is in use: "12 %".
 pub fn in_use(cells: &[Cell]) -> String {
     let resident: u64 = cells.iter().map(|cell| cell.resident).sum();
     let live: u64 = cells.iter().map(|cell| cell.live).sum();
@@ -77,7 +77,7 @@ pub fn in_use(cells: &[Cell]) -> String {
     }
 }
 
-/// What the colours mean.
+/// The meanings of the colours.
 pub fn legend() -> impl Iterator<Item = (&'static str, String)> {
     let parts = PARTS.into_iter().chain([EMPTY]);
     parts.map(|(colour, text)| (colour, text.to_string()))

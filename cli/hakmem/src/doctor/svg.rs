@@ -1,4 +1,4 @@
-//! A heap that is not hakmem's as an SVG file.
+//! Draws another allocator's heap as an SVG file.
 
 use super::sheet::{EMPTY, PARTS, Row, Sheet, in_use, legend, shares};
 use crate::picture::sheet::{GAP, LABEL, UNIT};

@@ -1,4 +1,4 @@
-//! Which allocators are in a process, and what else brings memory of its own.
+//! Finds the allocators in a process, and runtimes with memory of their own.
 
 use super::Moment;
 use crate::target::Opened;
@@ -14,18 +14,18 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// An allocator, and the file that it is in.
+/// An allocator and the file that contains it.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Used {
     pub path: String,
-    /// What is recognised there; nothing when nothing betrays it.
+    /// The names by which it was recognised; empty if nothing was recognised.
     pub names: Vec<String>,
     pub version: Option<String>,
-    /// Does malloc lead there? If not, the file has it for itself.
+    /// Does malloc resolve to it? If not, the file uses it only for itself.
     pub is_malloc: bool,
 }
 
-/// Parts of programs that map memory themselves, by a file's name.
+/// Runtimes that map memory themselves, by the beginning of a file's name.
 const RUNTIMES: [(&str, &str); 11] = [
     (
         "libjvm.so",
@@ -80,7 +80,7 @@ impl Used {
     }
 }
 
-/// The allocators, that of malloc first; and the runtimes.
+/// The allocators, with malloc's first, and the runtimes.
 pub fn of(opened: &Opened) -> (Vec<Used>, Vec<String>) {
     let (code, sources) = match opened {
         Opened::Live(process) => {
@@ -113,7 +113,7 @@ pub fn of(opened: &Opened) -> (Vec<Used>, Vec<String>) {
     (used, runtimes.into_iter().collect())
 }
 
-/// In a core dump, and where nothing says which file malloc leads to: it is the one whose heap is there.
+/// If nothing tells which file malloc resolves to, as in a core dump, it is the allocator whose heap is there.
 pub fn settle(used: &mut Vec<Used>, moment: &Moment) {
     if used.iter().any(|one| one.is_malloc) {
         return;
@@ -133,7 +133,7 @@ pub fn settle(used: &mut Vec<Used>, moment: &Moment) {
     used.sort_by_key(|one| !one.is_malloc);
 }
 
-/// The files that functions of malloc's family lead to.
+/// The files to which functions of the malloc family resolve.
 fn owners(task: i32) -> BTreeSet<PathBuf> {
     let proof = Proof::collect(task).or_else(|blind| match blind {
         Blind::Static => {
@@ -153,7 +153,7 @@ fn in_file(code: &Code, sources: &Sources, owners: &BTreeSet<PathBuf>) -> Option
     let names: Vec<&'static str> = elf::read_cached(&file)
         .map(|file| file.allocators.iter().copied().collect())
         .unwrap_or_default();
-    // Every program has a C library, with a malloc that others may stand before.
+    // Every program has a C library with a malloc; another allocator may replace it.
     let is_worth = is_malloc || names.iter().any(|name| !fingerprint::is_of_language(name));
     let is_libc = names.contains(&fingerprint::LIBC_OF_GNU);
     (is_worth || is_libc && owners.is_empty()).then(|| Used {
@@ -166,7 +166,7 @@ fn in_file(code: &Code, sources: &Sources, owners: &BTreeSet<PathBuf>) -> Option
     })
 }
 
-/// As the allocator's own texts say it, or its file's name.
+/// The version, from the allocator's own texts or from its file's name.
 fn version(names: &[&str], path: &str, content: &[u8]) -> Option<String> {
     let of = |name: &str| names.contains(&name);
     if of(fingerprint::LIBC_OF_GNU) {
@@ -177,13 +177,13 @@ fn version(names: &[&str], path: &str, content: &[u8]) -> Option<String> {
         return behind(content, b"gperftools ");
     }
     if of("mimalloc") {
-        let (_, version) = path.rsplit_once(".so.")?; // it has no text that says it
+        let (_, version) = path.rsplit_once(".so.")?; // no text contains the version
         return version.contains('.').then(|| version.to_string());
     }
     of("jemalloc").then(|| jemalloc_version(content)).flatten()
 }
 
-/// What follows a text, as far as digits and dots go.
+/// The digits and dots that follow a text.
 fn behind(content: &[u8], text: &[u8]) -> Option<String> {
     let at = memmem::find(content, text)?;
     let rest = content[at + text.len()..].iter();
@@ -192,7 +192,7 @@ fn behind(content: &[u8], text: &[u8]) -> Option<String> {
     (!found.is_empty()).then_some(found)
 }
 
-/// "5.3.0-0-g54eaed1d…": the text that mallctl("version") gives.
+/// "5.3.0-0-g54eaed1d…": the text that mallctl("version") returns.
 fn jemalloc_version(content: &[u8]) -> Option<String> {
     let texts = content.split(|byte| *byte == 0);
     let is_version = |text: &&[u8]| {

@@ -1,4 +1,4 @@
-//! What a visit says, in words: the answer first, then what resident memory is, then what to do.
+//! A visit in words: first the answer, then what resident memory consists of, then what to do.
 
 use super::which::Used;
 use super::{Visit, sentences};
@@ -9,7 +9,7 @@ use hakmem_foreign::sizes::OfSize;
 use hakmem_lab::render::number::{bytes, duration, grouped};
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 
-/// Arenas, and sizes, that are shown.
+/// How many arenas, and how many sizes, to show.
 const ARENAS: usize = 6;
 const SIZES: usize = 6;
 
@@ -37,7 +37,7 @@ pub fn text(visit: &Visit, form: Form) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The heaps as their allocators see them, resident or not.
+/// The heaps' totals according to their allocators, resident or not.
 pub fn totals(visit: &Visit) -> Table {
     let mut table = Table::default();
     table.text_column("memory", 0);
@@ -89,7 +89,7 @@ pub fn totals(visit: &Visit) -> Table {
     table
 }
 
-/// Of arenas and sizes, each with what it is about.
+/// Tables of arenas and sizes, each with a title.
 pub fn tables(visit: &Visit) -> Vec<(String, Table)> {
     let mut found = Vec::new();
     if let Some(figures) = &visit.now.glibc {
@@ -136,10 +136,10 @@ pub fn uses(visit: &Visit) -> String {
     lines.join("\n")
 }
 
-/// A line of the table, as `Row` with words that are made for it.
+/// A line of the table: like `Row`, with words made for it.
 pub type Line = (String, u64, String);
 
-/// What resident memory is made of.
+/// The table of resident memory.
 pub fn resident(visit: &Visit, form: Form) -> String {
     let mut table = Table::default();
     let title = match visit.is_core {
@@ -175,7 +175,7 @@ fn plain(lines: Vec<Line>) -> impl Iterator<Item = (Line, Tone)> {
     lines.map(|line| (line, Tone::Plain))
 }
 
-/// What there is, with a sum in between, and what there is none of left out.
+/// All rows that are not zero, with sums in between.
 pub fn rows(visit: &Visit) -> Vec<(Line, Tone)> {
     let mut rows = explained(visit);
     let remainder = visit.remainder();
@@ -196,7 +196,7 @@ pub fn rows(visit: &Visit) -> Vec<(Line, Tone)> {
     rows
 }
 
-/// The same without the kernel's figure, and how much it is off.
+/// The same, without the kernel's figure and the difference to it.
 pub fn explained(visit: &Visit) -> Vec<(Line, Tone)> {
     let ledger = &visit.now.ledger;
     let mut rows = Vec::new();
@@ -276,7 +276,7 @@ fn of_glibc(figures: &Figures) -> Vec<Line> {
     ]
 }
 
-/// What of another allocator's heap is what.
+/// The parts of another allocator's heap.
 fn of_pieces(figures: &pieces::Figures) -> Vec<Line> {
     let resident = &figures.resident;
     let row = |name: &str, count: u64, note: String| (name.to_string(), count, note);
@@ -356,7 +356,7 @@ pub fn besides(visit: &Visit) -> Vec<String> {
         .collect()
 }
 
-/// Those with most that is free, where there are several.
+/// The arenas with most free memory, if there are several.
 fn arenas(figures: &Figures) -> Option<Table> {
     if figures.arenas.len() < 2 {
         return None;
@@ -397,7 +397,7 @@ fn arenas(figures: &Figures) -> Option<Table> {
     Some(table)
 }
 
-/// The sizes that hold most, in use and on pages that are nearly free.
+/// The sizes with the most bytes, in use and on nearly free pages.
 fn sizes(title: &str, of_size: &[OfSize]) -> Table {
     let mut sorted: Vec<&OfSize> = of_size.iter().collect();
     sorted.sort_by_key(|size| std::cmp::Reverse(size.bytes));

@@ -1,7 +1,7 @@
-//! Functions of interpreters: a program in their language knows none of them. Where a stack has functions of that
-//! language, all of these are machinery; where it has none, only those that are on every stack.
+//! Functions of interpreters, which a program in their language does not know. If a stack has functions of that language, all
+//! of these are machinery; if not, only those that are on every stack.
 
-/// Files of CPython whose functions have source lines where it has debug information.
+/// Source files of CPython; its functions have source lines if it has debugging information.
 const FILES_OF_PYTHON: [&str; 37] = [
     "_functoolsmodule.c",
     "abstract.c",
@@ -42,7 +42,7 @@ const FILES_OF_PYTHON: [&str; 37] = [
     "weakrefobject.c",
 ];
 
-/// Programs and libraries that are interpreters, without a version behind.
+/// Programs and libraries that are interpreters, without version numbers.
 const MODULES: [&str; 20] = [
     "node",
     "libnode",
@@ -66,10 +66,10 @@ const MODULES: [&str; 20] = [
     "libmonosgen",
 ];
 
-/// What names begin with in which the libraries of Java and of .NET are written.
+/// The beginnings of names in Java's and .NET's libraries.
 const OF_LIBRARIES: [&str; 6] = ["java.", "javax.", "jdk.", "sun.", "System.", "Microsoft."];
 
-/// Of CPython, on every stack or between a function that makes an object and malloc. An asterisk: and whatever follows.
+/// CPython's functions that are on every stack, or between an object's creation and malloc. An asterisk matches anything.
 const ALWAYS: [&str; 39] = [
     "_PyBytes_FromSize",
     "_PyEval_*",
@@ -112,7 +112,7 @@ const ALWAYS: [&str; 39] = [
     "slot_tp_*",
 ];
 
-/// Whatever else is on the stack.
+/// Is it machinery, whatever else is on the stack?
 pub fn is_always_machinery(name: &str, place: &str) -> bool {
     super::fits_one(&ALWAYS, name)
         || place.starts_with("node:")
@@ -121,7 +121,7 @@ pub fn is_always_machinery(name: &str, place: &str) -> bool {
         || is_jit(place) && OF_LIBRARIES.iter().any(|package| name.starts_with(package))
 }
 
-/// Code that is made at run time, and of nobody's function.
+/// Generated code that belongs to no function of the program.
 fn is_made_by_interpreter(name: &str, place: &str) -> bool {
     const BEGINNINGS: [&str; 10] = [
         "Builtin:",
@@ -138,12 +138,12 @@ fn is_made_by_interpreter(name: &str, place: &str) -> bool {
     is_jit(place) && BEGINNINGS.iter().any(|begin| name.starts_with(begin))
 }
 
-/// Of which no source is known, but perhaps a line.
+/// Generated code: the source file is unknown, but perhaps not the line.
 fn is_jit(place: &str) -> bool {
     place.split(':').next() == Some("jit")
 }
 
-/// A function of a program in an interpreted language.
+/// Is it a function of a program in an interpreted language?
 pub fn is_script(name: &str, place: &str) -> bool {
     let file = place.split(':').next().unwrap_or_default();
     let endings = [".py", ".js", ".mjs", ".cjs", ".ts", ".lua", ".php"];
@@ -151,7 +151,7 @@ pub fn is_script(name: &str, place: &str) -> bool {
     (is_source || is_jit(place)) && !is_always_machinery(name, place)
 }
 
-/// On a stack that has such a function: is this one the interpreter's?
+/// Is it the interpreter's function? For stacks with functions of a script.
 pub fn is_interpreters(name: &str, place: &str) -> bool {
     let file = place.split(':').next().unwrap_or_default();
     let module = place.split(['.', '+']).next().unwrap_or_default();
@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    /// Compiled code of Node calls through one of its own functions.
+    /// Compiled code of Node calls through one of Node's own functions.
     #[test]
     fn what_calls_for_a_script_is_not_what_it_called() {
         for inside in [

@@ -1,19 +1,19 @@
-//! What languages and the C library allocate once and keep until a process ends: in every list of what is
-//! still allocated, and nobody's leak.
+//! Memory that languages and the C library allocate once and keep until a process ends. It is in every list of what is still
+//! allocated, but is no leak.
 
 use super::Frame;
 
-/// Where in a stack a function has to be.
+/// Where in a stack a function must be.
 enum At {
-    /// Whatever it called to allocate.
+    /// Anywhere, whatever it called to allocate.
     Anywhere(&'static str),
-    /// Nothing but malloc's family is further inside.
+    /// Innermost: only the malloc family is further inside.
     Innermost(&'static str),
 }
 
 use At::{Anywhere, Innermost};
 
-/// Functions, and what they keep.
+/// Functions, and the memory that they keep.
 const KEPT: [(At, &str); 27] = [
     (Anywhere("(anonymous namespace)::pool::pool"), POOL),
     (Anywhere("_GLOBAL__sub_I_eh_alloc.cc"), POOL),
@@ -56,13 +56,14 @@ const STREAMS: &str = "buffers of standard streams";
 const LINKER: &str = "the dynamic linker's lists";
 const RUST: &str = "Rust's main thread";
 
-/// The function by which stdio makes a stream's buffer. Programs can leak streams, but then more than one.
+/// The function by which stdio makes a stream's buffer. A program may leak streams, but then more than one.
 const STREAM_BUFFER: &str = "_IO_file_doallocate";
-/// Rust: in each stack of the main thread; only what has not called the program's main is the runtime's.
+/// Rust: every stack of the main thread contains it. Only a stack that has not called the program's main belongs to the
+/// runtime.
 const RUST_START: &str = "std::rt::lang_start_internal";
 const RUST_CALLS_MAIN: &str = "__rust_begin_short_backtrace";
 
-/// Whose allocation it is, if it is such a one: of a stack with this many blocks.
+/// What known memory a stack with this many blocks is; None if it is not known.
 pub fn known(frames: &[String], blocks: f64) -> Option<&'static str> {
     let frames: Vec<Frame> = frames.iter().map(|text| Frame::of(text)).collect();
     let names: Vec<String> = frames.iter().map(|frame| frame.own_name()).collect();

@@ -1,20 +1,20 @@
-//! Which functions are of no interest as the place of an allocation: those that allocate for others. Languages
-//! have a dozen of them between a program's own line and malloc, the same ones at every place.
+//! Functions that are not interesting as the place of an allocation, as they allocate for others. Languages have a dozen of
+//! them between a program's own line and malloc, always the same ones.
 
 use super::interpreters::is_always_machinery;
 
-/// What a frame is to somebody who looks for the place of an allocation.
+/// The role of a frame for a user who looks for the place of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Of the program, or of a library of whose functions nothing is known here.
+    /// A function of the program, or of a library that is not known here.
     Own,
-    /// A language's or the C library's part in an allocation.
+    /// A function with which a language or the C library allocates.
     Machinery,
-    /// What was there before the program's first line: of a process or of a thread.
+    /// Code that runs before the program's first line, in a process or a thread.
     Beginning,
 }
 
-/// Functions of C, and how languages call it.
+/// Functions of C, and languages' names for calling them.
 const ALLOCATING: [&str; 54] = [
     "malloc",
     "calloc",
@@ -72,8 +72,7 @@ const ALLOCATING: [&str; 54] = [
     "operator new",
 ];
 
-/// What names of machinery begin with: C++ (the Itanium names are those that stayed as they are), Rust's
-/// glue, cgo, Swift.
+/// The beginnings of machinery's names: C++ (Itanium names are those that were not demangled), Rust's glue, cgo, Swift.
 const BEGINNINGS_OF_NAMES: [&str; 21] = [
     "operator new",
     "__gnu_cxx::",
@@ -109,10 +108,10 @@ const LIBRARIES: [&str; 7] = [
     "allocator_api2",
 ];
 
-/// What Rust's own functions of such types begin with.
+/// The beginnings of names of Rust's own functions of such types.
 const PRIMITIVE_OF_RUST: [&str; 8] = ["str", "u8", "u16", "u32", "u64", "char", "T", "_"];
 
-/// Files of the C++ library whose functions debug information may call by their last name alone.
+/// Headers of the C++ library. Debugging information may name their functions without their scopes.
 const HEADERS: [&str; 32] = [
     "alloc_traits.h",
     "allocator.h",
@@ -148,7 +147,7 @@ const HEADERS: [&str; 32] = [
     "vector.tcc",
 ];
 
-/// Libraries that are languages' and the system's own: for frames without a name.
+/// Libraries of languages and of the system; used for frames without a name.
 const MODULES: [&str; 10] = [
     "libhakmem",
     "libstdc++.so",
@@ -181,8 +180,7 @@ const BEFORE_THE_PROGRAM: [&str; 16] = [
     "runtime.main",
 ];
 
-/// `name`: the function's, without what it returns; empty where there is none. `place`: its source file and
-/// line, or the library that it is in.
+/// `name`: the function's, without its return type; empty if there is none. `place`: its source file and line, or its library.
 pub fn role(name: &str, place: &str) -> Role {
     let base = name
         .split(['<', '(', '['])
@@ -215,18 +213,17 @@ pub fn role(name: &str, place: &str) -> Role {
     }
 }
 
-/// A part of hakmem's operator new, whose names it has where debug information does.
+/// Is it a part of hakmem's operator new? hakmem's debugging information has such names.
 pub fn is_our_operator(name: &str, place: &str) -> bool {
     name.starts_with("new_") && place.starts_with("operators.c:")
 }
 
-/// The C standard leaves names with two underscores to the language's own parts. Fortran's modules have them, too:
-/// "__pool_MOD_grow".
+/// The C standard reserves names with two underscores for implementations. Fortran's modules use them, too: "__pool_MOD_grow".
 fn is_reserved(name: &str) -> bool {
     name.starts_with("__") && !name.contains("_MOD_")
 }
 
-/// Go: the runtime, and the functions that cgo makes for calls of C.
+/// Go: the runtime, and the functions that cgo generates for calls of C.
 fn is_cgo(name: &str) -> bool {
     name.starts_with("runtime.")
         || name.starts_with("runtime/")
@@ -234,8 +231,8 @@ fn is_cgo(name: &str) -> bool {
         || name.contains("._C2func_")
 }
 
-/// "std::vector<…>::push_back", "<alloc::vec::Vec<T> as core::clone::Clone>::clone". What a program
-/// implements for a type of a language, or of a trait of a language for its own type, is the program's.
+/// "std::vector<…>::push_back", "<alloc::vec::Vec<T> as core::clone::Clone>::clone". If a program implements something for a
+/// language's type, or a language's trait for its own type, the function is the program's.
 fn is_of_language(name: &str, file: &str) -> bool {
     let library = |path: &str| {
         let path = path.trim_start_matches(['<', '&', '*', '[', '(']);
@@ -247,7 +244,7 @@ fn is_of_language(name: &str, file: &str) -> bool {
                 LIBRARIES.contains(&first)
                     || (file.ends_with(".rs") && PRIMITIVE_OF_RUST.contains(&first))
             }
-            // "u8", "T", "fn()": of no crate.
+            // "u8", "T", "fn()": types of no crate.
             None => true,
         }
     };

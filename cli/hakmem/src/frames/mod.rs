@@ -1,5 +1,5 @@
-//! Call stacks for people: which of a stack's functions say where an allocation was made, and how they are
-//! called where there is little room.
+//! Shows call stacks: finds the functions that tell where an allocation was made, and shortens their names if there is little
+//! space.
 
 mod interpreters;
 mod known;
@@ -15,15 +15,15 @@ use name::{Length, write};
 pub use python::places;
 pub use rows::{By, Folded};
 
-/// Callers of the program's innermost function that are shown.
+/// How many callers of the program's innermost function to show.
 const CALLERS: usize = 2;
-/// Between a function and its caller.
+/// Separates a function from its caller.
 const CALLED_BY: &str = " < ";
 
 /// "main (m.cpp:15)", "malloc (libc.so.6)", "program+0x1234".
 #[derive(Clone, Copy, Debug)]
 struct Frame<'stack> {
-    /// Empty where only the file is known.
+    /// Empty if only the file is known.
     name: &'stack str,
     place: &'stack str,
 }
@@ -42,12 +42,12 @@ impl<'stack> Frame<'stack> {
         }
     }
 
-    /// Without what it takes and returns.
+    /// The name without parameters and return type.
     fn own_name(self) -> String {
         write(self.name, Length::Name)
     }
 
-    /// The mark behind a stack that went on: "… (more callers: 64 frames are kept)".
+    /// The mark at the end of an incomplete stack: "… (more callers: 64 frames are kept)".
     fn is_mark(self) -> bool {
         self.name == "…"
     }
@@ -67,7 +67,7 @@ impl<'stack> Frame<'stack> {
         self.place.starts_with("ld-linux") || self.place.starts_with("ld-musl")
     }
 
-    /// A Python function's name has no brackets but those of "<locals>", and dots between its parts.
+    /// The name of a Python function has dots between its parts, and no brackets except "<locals>".
     fn written(self, length: Length) -> String {
         match python::is_place(self.place) {
             true => self.name.to_string(),
@@ -90,8 +90,8 @@ impl<'stack> Frame<'stack> {
     }
 }
 
-/// What each frame is, if these patterns of a user's are machinery as well. Where functions of a script are on the stack,
-/// its interpreter only allocates for them; where they are Python's own frames, so does all that is native.
+/// The role of each frame; frames that match the user's patterns are machinery, too. If functions of a script are on the stack,
+/// its interpreter only allocates for them. If Python's own frames are on it, so do all native functions.
 fn roles(frames: &[Frame], folded: &[String]) -> Vec<Role> {
     let names: Vec<String> = frames.iter().map(|frame| frame.own_name()).collect();
     let has_scripts = (frames.iter().zip(&names)).any(|(frame, name)| is_script(name, frame.place));
@@ -117,7 +117,7 @@ fn roles(frames: &[Frame], folded: &[String]) -> Vec<Role> {
     };
     let mut roles: Vec<Role> = frames.iter().zip(&names).map(role_of).collect();
     if !roles.contains(&Role::Own) {
-        // What a server does by itself: its functions say more than the interpreter's.
+        // A server's own work: its functions tell more than the interpreter's.
         for ((frame, name), role) in frames.iter().zip(&names).zip(&mut roles) {
             if python::is_of_library(frame.place) && !is_folded(frame, name) {
                 *role = Role::Own;
@@ -127,7 +127,7 @@ fn roles(frames: &[Frame], folded: &[String]) -> Vec<Role> {
     roles
 }
 
-/// Is it one of these, in which an asterisk stands for whatever is there?
+/// Does the name match a pattern, in which an asterisk matches anything?
 pub fn fits_one<Pattern: AsRef<str>>(patterns: &[Pattern], name: &str) -> bool {
     patterns.iter().any(|pattern| fits(pattern.as_ref(), name))
 }
@@ -154,8 +154,8 @@ fn fits(pattern: &str, name: &str) -> bool {
     true
 }
 
-/// The place of an allocation in a line, from the form that says most to the one that needs least room.
-/// All of them begin with the program's innermost own function, or with what that called to allocate.
+/// The place of an allocation in one line, in several forms from the most detailed to the shortest. Each begins with the
+/// program's innermost own function, or with the function that this called to allocate.
 pub fn place(frames: &[String]) -> Vec<String> {
     place_of(frames, &[])
 }
@@ -174,14 +174,14 @@ fn place_of(frames: &[String], folded: &[String]) -> Vec<String> {
         .collect();
     let innermost = roles.iter().position(|role| *role == Role::Own);
     let is_python = innermost.is_some_and(|own| python::is_place(frames[own].place));
-    // What the program called, of the machinery: the one function of it that its source names.
+    // The machinery's function that the program's source calls.
     let called = innermost
         .and_then(|own| own.checked_sub(1))
         .map(|index| frames[index])
         .filter(|frame| is_in_source(frame.name) && !is_our_operator(frame.name, frame.place))
         .filter(|frame| !is_python || python::is_place(frame.place));
     if own.is_empty() {
-        // No function of the program: the library's that asked for memory, and who called that.
+        // There is no function of the program: uses the library's function that allocated, and its callers.
         let asked = |frame: &&Frame| {
             let is_malloc = ["malloc", "hak_"]
                 .iter()
@@ -217,7 +217,7 @@ fn place_of(frames: &[String], folded: &[String]) -> Vec<String> {
     forms
 }
 
-/// Whether sources call a function by this name: not what only a library's own functions call.
+/// Do sources use this name? Not if only a library's own functions do.
 fn is_in_source(name: &str) -> bool {
     let short = write(name, Length::Short);
     let last = short.rsplit("::").next().unwrap_or_default();
@@ -227,7 +227,7 @@ fn is_in_source(name: &str) -> bool {
     !last.is_empty() && !is_hidden
 }
 
-/// A whole stack, a line a function, with what allocates for others in a line of its own.
+/// A whole stack, one line per function; functions that allocate for others share a line.
 pub fn stack(frames: &[String], folded: &[String], width: usize) -> Vec<String> {
     let frames: Vec<Frame> = frames.iter().map(|text| Frame::of(text)).collect();
     let roles = roles(&frames, folded);
@@ -258,7 +258,7 @@ fn fold(count: &mut usize) -> Option<String> {
     line
 }
 
-/// A function in at most so many characters, if it can be.
+/// Shortens a function to a number of characters, if possible.
 fn fitted(frame: Frame, width: usize) -> String {
     let forms =
         [Length::Whole, Length::Name, Length::Bare, Length::Short].map(|length| frame.text(length));
@@ -315,7 +315,7 @@ mod tests {
         );
     }
 
-    /// Where the program's own function may be among the callers that were not kept, that is seen.
+    /// The program's own function may be among the callers that were not kept; the mark shows this.
     #[test]
     fn the_mark_of_a_stack_that_went_on_stays() {
         let mut frames = stack_of(

@@ -1,23 +1,22 @@
-//! A function's name as a person would write it, in one of several lengths.
+//! Writes a function's name as a person would, in one of several lengths.
 //!
-//! Compilers write out what sources leave out: each default argument of a template, the allocator of each
-//! container, the type that is returned. A name is read into a tree of its brackets, and written again
-//! without them. What is no such name stays as it is.
+//! Compilers add what sources leave out: default arguments of templates, the allocators of containers, the return type. A name
+//! is parsed into a tree of its brackets, and written again without these parts. A text that is no such name stays as it is.
 
-/// How much of a name is written.
+/// How much of a name to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Length {
-    /// All but default arguments and allocators.
+    /// Everything except default arguments and allocators.
     Whole,
-    /// Without parameters and what is returned.
+    /// Without parameters and return type.
     Name,
-    /// With `<…>` in place of the arguments of templates.
+    /// With `<…>` in place of templates' arguments.
     Bare,
-    /// The last two parts of that: a class and its function, say.
+    /// The last two parts of that: for example a class and its function.
     Short,
 }
 
-/// Arguments that a container has unless somebody says otherwise.
+/// Default arguments of containers.
 const DEFAULTS: [&str; 12] = [
     "std::allocator",
     "std::char_traits",
@@ -33,31 +32,31 @@ const DEFAULTS: [&str; 12] = [
     "std::pmr::polymorphic_allocator",
 ];
 
-/// Versions of a library's names that no source mentions.
+/// Versions in a library's names; no source mentions them.
 const INLINE_NAMESPACES: [&str; 4] = ["__cxx11::", "__1::", "__ndk1::", "[abi:cxx11]"];
 
-/// What stands behind the parameters of a function.
+/// Words that may follow a function's parameters.
 const QUALIFIERS: [&str; 4] = [" const", " volatile", " &&", " &"];
 
-/// Longest first: what follows `operator`.
+/// Texts that may follow `operator`, the longest first.
 const OPERATORS: [&str; 41] = [
     "<=>", "<<=", ">>=", "->*", "()", "[]", "<<", ">>", "<=", ">=", "->", "==", "!=", "&&", "||",
     "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<", ">", "+", "-", "*", "/", "%",
     "&", "|", "^", "~", "!", "=", ",", "new[]", "delete[]",
 ];
 
-/// More brackets in brackets than any name has.
+/// Deeper nesting of brackets than in any name.
 const DEPTH_MAX: usize = 200;
 
 #[derive(Debug)]
 enum Piece {
     Text(String),
-    /// `operator` and what it is called: no bracket, no space that means anything.
+    /// `operator` and its symbol; brackets and spaces in it have no meaning.
     Operator(String),
     List(char, Vec<Vec<Piece>>),
 }
 
-/// The name, in this length.
+/// Writes the name in this length.
 pub fn write(name: &str, length: Length) -> String {
     let mut parser = Parser { rest: name };
     let Some(pieces) = parser.pieces(None, 0) else {
@@ -79,7 +78,7 @@ struct Parser<'name> {
 }
 
 impl Parser<'_> {
-    /// What is between two brackets, or commas of a list; None for what is no name.
+    /// The text between two brackets, or between commas of a list; None if it is no name.
     fn pieces(&mut self, closing: Option<char>, depth: usize) -> Option<Vec<Piece>> {
         let mut found = Vec::new();
         let mut text = String::new();
@@ -134,7 +133,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What an argument of a template computes, as "(N>>1)": its angles are no brackets. From behind the first bracket on.
+    /// A computed template argument, as "(N>>1)", in which angles are no brackets. Begins behind the first bracket.
     fn expression(&mut self) -> Option<String> {
         let mut open = 1;
         let end = self.rest.find(|letter| {
@@ -146,7 +145,7 @@ impl Parser<'_> {
         Some(format!("({inside}"))
     }
 
-    /// "operator<<", where that begins here.
+    /// "operator<<", if one begins here.
     fn operator(&mut self, before: &str) -> Option<String> {
         let rest = self.rest.strip_prefix("operator")?;
         if before.ends_with(|letter: char| letter.is_alphanumeric() || letter == '_') {
@@ -177,8 +176,7 @@ fn closing(opening: char) -> char {
     }
 }
 
-/// The function's own name: without what stands before and after it, which is what it returns, its
-/// parameters, and "const".
+/// The function's own name: without the return type before it, and the parameters and "const" after it.
 fn of_function(pieces: &[Piece]) -> &[Piece] {
     let ends = |index: usize| match pieces.get(index + 1) {
         Some(Piece::Text(text)) => text.is_empty() || text.starts_with([' ', '[', '.']),
@@ -192,7 +190,7 @@ fn of_function(pieces: &[Piece]) -> &[Piece] {
     &pieces[..parameters.unwrap_or(pieces.len())]
 }
 
-/// Whether a round bracket behind this is no list of parameters: "(anonymous namespace)" and Go's "(*T)".
+/// Is a round bracket behind this no parameter list, as in "(anonymous namespace)" and Go's "(*T)"?
 fn is_part_of_name(before: &[Piece]) -> bool {
     let mut written = before.iter().rev();
     match (written.next(), before.len()) {
@@ -213,7 +211,7 @@ fn all(pieces: &[Piece], length: Length) -> String {
                     _ => text,
                 };
                 if length > Length::Whole {
-                    // What is returned stands before the last blank.
+                    // The return type ends at the last blank.
                     begin = text.rfind(' ').map_or(begin, |at| out.len() + at + 1);
                 }
                 out += text;
@@ -227,7 +225,7 @@ fn all(pieces: &[Piece], length: Length) -> String {
     without_inline_namespaces(&out[begin.min(out.len())..])
 }
 
-/// Behind the parameters of a function that has a class, or a lambda, of its own: without "const" and its like.
+/// Skips "const" and the like behind the parameters of a function that contains a class or lambda.
 fn unqualified(text: &str) -> &str {
     let mut rest = text;
     while let Some(less) = QUALIFIERS.iter().find_map(|word| rest.strip_prefix(word)) {
@@ -236,7 +234,7 @@ fn unqualified(text: &str) -> &str {
     if rest.starts_with("::") { rest } else { text }
 }
 
-/// Everything that a list has, at any length: of a type, nothing is returned.
+/// Everything in a list, at any length: types have no return type.
 fn inner(items: &[Vec<Piece>], length: Length) -> Vec<String> {
     let written = items.iter().map(|item| {
         let mut out = String::new();
@@ -262,7 +260,7 @@ fn put_list(
 ) {
     match opening {
         '<' => put_arguments(out, items, length),
-        // What a lambda takes says little of where it is.
+        // A lambda's parameters do not help to find it.
         '(' if length > Length::Whole && !is_part_of_name(before) => {}
         _ => {
             let items = inner(items, length).join(", ");
@@ -275,7 +273,7 @@ fn put_arguments(out: &mut String, items: &[Vec<Piece>], length: Length) {
     let is_type = out.is_empty() || out.ends_with([' ', '&', '*', '(', ',']);
     let mut items = inner(items, length);
     if is_type {
-        // Rust: the type that a function belongs to, which needs brackets only beside a trait.
+        // Rust: the type that a function belongs to needs brackets only beside a trait.
         let text = match length {
             Length::Short => last_of_each(&items.join(", ")),
             _ => items.join(", "),
@@ -301,7 +299,7 @@ fn put_arguments(out: &mut String, items: &[Vec<Piece>], length: Length) {
         return;
     }
     if length >= Length::Bare {
-        // "collect::<…>" is "collect<…>".
+        // "collect::<…>" becomes "collect<…>".
         out.truncate(out.trim_end_matches("::").len());
         *out += "<…>";
     } else {
@@ -309,7 +307,7 @@ fn put_arguments(out: &mut String, items: &[Vec<Piece>], length: Length) {
     }
 }
 
-/// `std::basic_string<char>` is `std::string`, and so on.
+/// `std::basic_string<char>` becomes `std::string`, and so on.
 fn put_string(out: &mut String, items: &[String]) -> bool {
     let Some(at) = out.rfind("basic_") else {
         return false;
@@ -337,7 +335,7 @@ fn without_inline_namespaces(text: &str) -> String {
     text
 }
 
-/// The last two parts of a path; Go's are divided by dots, behind the last slash.
+/// The last two parts of a path; Go separates them by dots, behind the last slash.
 fn last_parts(name: &str) -> &str {
     let outside = outside_of_brackets(name);
     let colons: Vec<usize> = name
@@ -357,7 +355,7 @@ fn last_parts(name: &str) -> &str {
     name
 }
 
-/// "<Vec<…> as Extend<…>>": of a type and its trait the last part each.
+/// "<Vec<…> as Extend<…>>": the last part of a type, and that of its trait.
 fn last_of_each(text: &str) -> String {
     let last = |path: &str| {
         let outside = outside_of_brackets(path);

@@ -1,4 +1,4 @@
-//! Frames of Python programs: put where the interpreter has evaluated them, and told apart from those of libraries.
+//! Frames of Python programs: puts them where the interpreter evaluated them, and tells them from those of libraries.
 
 use super::machinery::Role;
 use hakmem_heap::profile::Stack;
@@ -6,14 +6,14 @@ use hakmem_heap::python::{Frame, Python};
 use hakmem_trace::symbols::{Names, Place};
 use std::rc::Rc;
 
-/// In which native function the interpreter is while functions of the program run. With tail calls it is what such a name
-/// begins with.
+/// The interpreter's native functions that run a program's functions. With tail calls, their names only begin with this.
 const EVALUATES: [&str; 2] = ["_PyEval_EvalFrameDefault", "_TAIL_CALL_"];
 
-/// Folders of what comes with the interpreter or is installed for it: "/usr/lib/python3.13/json/encoder.py".
+/// Folders of installed packages. Files of the interpreter's own library are like "/usr/lib/python3.13/json/encoder.py".
 const LIBRARIES: [&str; 2] = ["/site-packages/", "/dist-packages/"];
 
-/// The places of a stack with their names, innermost first: in place of each evaluation the Python functions that it has run.
+/// The places of a stack with their names, the innermost first. The Python functions that an evaluation has run replace its
+/// native function.
 pub fn places(stack: &Stack, python: &Python, names: &mut Names) -> Vec<Rc<Place>> {
     let (functions, native): (Vec<u64>, Vec<u64>) = stack
         .frames
@@ -35,7 +35,7 @@ pub fn places(stack: &Stack, python: &Python, names: &mut Names) -> Vec<Rc<Place
     if stack.is_cut {
         places.push(mark(native.len()));
     }
-    // The native stack was not followed so far.
+    // The native stack is too short for these.
     places.extend(rest.iter().map(|at| named(*at, python, names)));
     let last = functions.last().and_then(|at| python.frame(*at));
     if last.is_some_and(|frame| frame.is_cut) {
@@ -56,7 +56,7 @@ fn evaluates(place: &Place) -> bool {
     place.frames.iter().any(is_evaluation)
 }
 
-/// How many of these frames one evaluation has run: up to the one that native code has called.
+/// How many of these frames one evaluation has run: up to the frame that native code has called.
 fn evaluated(frames: &[u64], python: &Python) -> usize {
     let is_called = |at: &u64| python.frame(*at).is_none_or(|frame| frame.is_called);
     frames
@@ -84,8 +84,8 @@ fn text(frame: Frame, python: &Python) -> String {
     format!("{} ({}:{line})", function.name, function.file)
 }
 
-/// Whether a frame's place is one of Python's: files have their whole paths, and code without a file something like "<string>".
-/// What Node brings itself looks like a path as well ("node:internal/timers:438").
+/// Is it the place of a Python frame? Files have whole paths, and code without a file has a text such as "<string>". Node's
+/// built-in modules also look like paths ("node:internal/timers:438").
 pub fn is_place(place: &str) -> bool {
     place.rsplit_once(':').is_some_and(|(file, line)| {
         let is_line = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
@@ -94,7 +94,7 @@ pub fn is_place(place: &str) -> bool {
     })
 }
 
-/// What such a frame is to somebody who looks for the place of an allocation.
+/// The role of such a frame for a user who looks for the place of an allocation.
 pub fn role(place: &str) -> Role {
     if place.starts_with("<frozen ") || is_of_library(place) {
         Role::Machinery
@@ -103,13 +103,13 @@ pub fn role(place: &str) -> Role {
     }
 }
 
-/// Does it come with the interpreter, or is it installed for it?
+/// Does it belong to the interpreter, or to a package that is installed for it?
 pub fn is_of_library(place: &str) -> bool {
     let file = place.rsplit_once(':').map_or(place, |(file, _)| file);
     LIBRARIES.iter().any(|folder| file.contains(folder)) || is_standard(file)
 }
 
-/// "/usr/lib/python3.13/json/encoder.py", also of a free-threaded interpreter ("python3.13t").
+/// "/usr/lib/python3.13/json/encoder.py", also for a free-threaded interpreter ("python3.13t").
 fn is_standard(file: &str) -> bool {
     let mut behind = file.split("/lib/python3.").skip(1);
     behind.any(|rest| {
@@ -119,7 +119,7 @@ fn is_standard(file: &str) -> bool {
     })
 }
 
-/// With the last folder only.
+/// The place with the last folder only.
 pub fn short(place: &str) -> &str {
     let mut slashes = place.rmatch_indices('/').map(|(at, _)| at);
     match (is_place(place), slashes.nth(1)) {
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::frames;
 
-    /// gunicorn's, while it reads a request.
+    /// gunicorn's functions, while it reads a request.
     #[test]
     fn where_only_libraries_run_their_functions_are_shown() {
         let stack = [

@@ -1,5 +1,5 @@
-//! Rows of tables that can be told apart: by call stack, where those that would look the same say where they differ; or
-//! one for each function, line, file, module or thread.
+//! Distinguishable rows of tables. One per call stack, with the differences if two would look the same; or one per function,
+//! line, file, module or thread.
 
 use super::{CALLED_BY, Frame, Length, Role, place_of, roles};
 use clap::{Args, ValueEnum};
@@ -33,8 +33,8 @@ pub struct Folded {
 }
 
 impl Folded {
-    /// The place of each stack, in forms as `frames::place` has them. Where lines would be the same, what comes behind the
-    /// dots is where these stacks differ.
+    /// The place of each stack, in the forms of `frames::place`. If two would look the same, the part behind the dots shows
+    /// where the stacks differ.
     pub fn places(&self, stacks: &[&[String]]) -> Vec<Vec<String>> {
         let mut places: Vec<Vec<String>> = stacks
             .iter()
@@ -66,7 +66,7 @@ impl Folded {
         places
     }
 
-    /// The program's functions first, as these say most; behind them all others.
+    /// First the program's functions, as they tell the most; then all others.
     fn callers(&self, stack: &[String]) -> Vec<String> {
         let frames: Vec<Frame> = stack.iter().map(|text| Frame::of(text)).collect();
         let roles = roles(&frames, &self.fold);
@@ -76,7 +76,7 @@ impl Folded {
         own.chain(others).map(|(text, _)| text.clone()).collect()
     }
 
-    /// What the row of a stack is called.
+    /// The name of a stack's row.
     pub fn label(
         &self,
         by: By,
@@ -108,8 +108,8 @@ impl Folded {
     }
 }
 
-/// The functions by which the stack with this number is told from the others, as few as can be and at most two: first the
-/// one that fewest others have in that place.
+/// The functions that distinguish this stack from the others: as few as possible, and at most two. The first is the one that
+/// the fewest others have at its position.
 fn differences(stacks: &[Vec<String>], number: usize) -> Vec<&str> {
     let mine = &stacks[number];
     let mut alike: Vec<&Vec<String>> = stacks.iter().collect();

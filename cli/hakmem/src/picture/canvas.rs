@@ -1,11 +1,11 @@
-//! Dots, for what shows no SVG: rectangles and text, and the file that they make.
+//! Draws with pixels, for programs that cannot show SVG: rectangles and text, and the image file.
 
 use font8x8::legacy::BASIC_LEGACY;
 use png::{BitDepth, ColorType, Encoder, EncodingError, Filter};
 
-/// The font's letters are as wide and as high.
+/// The width and height of the font's letters.
 pub const LETTER: usize = 8;
-/// Letters of the legend stand closer than they are wide.
+/// Letters of the legend are closer than they are wide.
 pub const STEP: usize = 6;
 pub const INK: &str = "#212529";
 pub const PALE: &str = "#868e96";
@@ -13,7 +13,7 @@ pub const PALE: &str = "#868e96";
 pub struct Canvas {
     width: usize,
     height: usize,
-    /// Red, green and blue of each dot.
+    /// The red, green and blue of each pixel.
     dots: Vec<u8>,
 }
 
@@ -26,7 +26,7 @@ impl Canvas {
         }
     }
 
-    /// A rectangle; what lies outside is cut off.
+    /// Draws a rectangle; the part outside is cut off.
     pub fn fill(
         &mut self,
         (x, y): (usize, usize),
@@ -38,7 +38,7 @@ impl Canvas {
         if x >= right {
             return;
         }
-        // Whatever it covers was of one colour before.
+        // All pixels below it had one colour.
         for row in y..(y + size.1).min(self.height) {
             let first = (row * self.width + x) * 3;
             let dot = self.mixed(first, colour, opacity);
@@ -48,7 +48,7 @@ impl Canvas {
         }
     }
 
-    /// The dot there with a colour over it.
+    /// The pixel there, covered by a colour.
     fn mixed(&self, at: usize, colour: &str, opacity: f64) -> [u8; 3] {
         [0, 1, 2].map(|part| {
             let digits = &colour[1 + 2 * part..3 + 2 * part];
@@ -58,7 +58,7 @@ impl Canvas {
         })
     }
 
-    /// A line of text with its upper left corner there; a letter that the font has not is a question mark.
+    /// Writes a line of text with this upper left corner; a letter that the font lacks becomes a question mark.
     pub fn text(&mut self, x: usize, y: usize, step: usize, text: &str, colour: &str) {
         for (index, letter) in text.chars().enumerate() {
             let shape = BASIC_LEGACY
@@ -79,7 +79,7 @@ impl Canvas {
         let mut encoder = Encoder::new(&mut file, size(self.width), size(self.height));
         encoder.set_color(ColorType::Rgb);
         encoder.set_depth(BitDepth::Eight);
-        encoder.set_filter(Filter::Up); // most rows are as the one above
+        encoder.set_filter(Filter::Up); // most rows are like the one above
         let mut writer = encoder.write_header()?;
         writer.write_image_data(&self.dots)?;
         writer.finish()?;

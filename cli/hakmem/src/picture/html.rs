@@ -1,4 +1,4 @@
-//! The heap as one HTML file that needs no network: the data, and a script that draws and explains it.
+//! The heap as one HTML file that works offline: the data, and a script that draws and explains them.
 
 use super::{By, Cell, View, block_states, cells, use_of};
 use hakmem_heap::heap::{Class, Content, Heap, Run, Super};
@@ -7,15 +7,15 @@ use hakmem_lab::failed;
 use serde::Serialize;
 
 const PAGE: &str = include_str!("map.html");
-/// With more slabs than this their blocks are left out: the file would be too large to open.
+/// If there are more slabs, their blocks are left out: the file would be too large to open.
 const SLABS_WITH_BLOCKS_MAX: usize = 20_000;
 
-/// What the script gets; the names are short, as there may be a hundred thousand runs.
+/// The script's data. Names are short, as there may be a hundred thousand runs.
 #[derive(Serialize)]
 struct Data<'a> {
     title: &'a str,
     summary: &'a str,
-    /// What the page begins to colour by; one of its select's values.
+    /// The initial colouring; a value of the page's select element.
     by: &'static str,
     classes: &'a [Class],
     owners: &'a [String],
@@ -32,9 +32,9 @@ struct SuperData {
     age: f64,
     free: String,
     dirty: String,
-    /// Units with descriptions of hakmem's.
+    /// Units with hakmem's own descriptors.
     metadata: String,
-    /// Of each run the unit that it begins in.
+    /// For each run, the unit in which it begins.
     first: Vec<u64>,
     runs: Vec<RunData>,
 }
@@ -83,7 +83,7 @@ pub fn draw(view: &View, title: &str, summary: &str) -> Result<String> {
         supers: supers.map(|one| describe(view, one, has_blocks)).collect(),
     };
     let text = serde_json::to_string(&data).map_err(|error| failed!("{error}"))?;
-    // A program may have any name: it must not end the script.
+    // A program may have any name, but it must not end the script.
     let text = text.replace('<', "\\u003c");
     Ok(PAGE.replacen("/*DATA*/", &text, 1))
 }
@@ -114,7 +114,7 @@ fn metadata_units(superslab: &Super, heap: &Heap) -> u64 {
         .fold(0, |units, (unit, _)| units | 1 << unit)
 }
 
-/// As text, the lowest first: a script's numbers have no 64 bits.
+/// As text, the lowest bit first: a script's numbers lack 64 bits.
 fn bits(bits: u64) -> String {
     (0..64)
         .map(|bit| if bits >> bit & 1 != 0 { '1' } else { '0' })

@@ -1,4 +1,4 @@
-//! The heap as a picture: superslabs in rows, each with its 64 units.
+//! Draws the heap: superslabs in rows, each with its 64 units.
 
 pub mod canvas;
 pub mod html;
@@ -12,49 +12,49 @@ use hakmem_heap::heap::{Content, Heap, Owner, Run, Slab, Super, Waiting};
 pub use shade::{By, Shade};
 use std::fmt::Write;
 
-/// A heap, and how to look at it.
+/// A heap, and how to show it.
 pub struct View<'a> {
     pub heap: &'a Heap,
     pub by: By,
-    /// By `Arena::clock`.
+    /// The time now, as in `Arena::clock`.
     pub now: u64,
-    /// It has no clock: `now` is when the last slab was made.
+    /// A core dump has no clock: `now` is when the last slab was made.
     pub is_core: bool,
     /// A name for each cache.
     pub owners: Vec<String>,
 }
 
 impl View<'_> {
-    /// In seconds, of what was made at that moment.
+    /// The age in seconds of something that was made at that time.
     pub fn age(&self, made_at: u64) -> f64 {
         self.now.saturating_sub(made_at) as f64 / 10.0
     }
 }
 
-/// One unit of a superslab, or a large block that has a mapping of its own.
+/// One unit of a superslab, or a large block with its own mapping.
 #[derive(Clone, Copy, Debug)]
 pub enum Cell {
     Free,
-    /// Free, and maybe still resident.
+    /// Free, and maybe resident.
     Dirty,
     Slab {
         class: usize,
         owner: Option<usize>,
         made_at: u64,
-        /// Of the slab's bytes: in blocks that the program holds.
+        /// The share of the slab's bytes in live blocks.
         live: f64,
-        /// And in blocks that wait in a magazine or a parcel.
+        /// The share in blocks that wait in a magazine or a parcel.
         waiting: f64,
     },
     Large {
         made_at: u64,
     },
     Kept,
-    /// What the heap keeps about itself, in a unit of its own.
+    /// A unit with hakmem's own descriptors.
     Metadata,
 }
 
-/// What the blocks of a slab are, counted.
+/// How many blocks of a slab are in which state.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Use {
     pub live: u64,
@@ -74,7 +74,7 @@ pub fn use_of(heap: &Heap, run: &Run, slab: &Slab) -> Use {
     }
 }
 
-/// What each unit of a superslab is. A mapping of its own has one.
+/// The content of each unit of a superslab. A large block's own mapping has one cell.
 pub fn cells(heap: &Heap, superslab: &Super) -> Vec<Cell> {
     let count = if superslab.is_mapping {
         1
@@ -121,7 +121,7 @@ fn cell(heap: &Heap, run: &Run) -> Cell {
     }
 }
 
-/// The share of a superslab that the program holds.
+/// The share of a superslab that is live.
 pub fn live_share(cells: &[Cell]) -> f64 {
     let live = cells.iter().map(|cell| match cell {
         Cell::Slab { live, .. } => *live,
@@ -145,8 +145,8 @@ pub fn owner_names(heap: &Heap, thread_name: &dyn Fn(u64) -> Option<String>) -> 
     heap.caches.iter().map(name).collect()
 }
 
-/// The state of each block of a slab as a letter and a count: l live, m in a magazine, p in a parcel,
-/// f free in the slab, n never handed out. "l12f3m1n200"
+/// The state of each block of a slab as letters with counts: l live, m in a magazine, p in a parcel, f free in the slab, n
+/// never handed out. "l12f3m1n200"
 pub fn block_states(heap: &Heap, run: &Run, slab: &Slab) -> String {
     let class = heap.classes[slab.class];
     let waiting = heap.waiting_in(run.base, run.bytes);

@@ -1,4 +1,4 @@
-//! The same picture as the SVG file, in dots, for what shows no SVG.
+//! The same picture as the SVG file, as pixels, for programs that cannot show SVG.
 
 use super::canvas::{Canvas, INK, LETTER, PALE, STEP};
 use super::sheet::{GAP, LABEL, LEGEND_TOP, MARGIN, Sheet, UNIT, legend, legend_width};

@@ -1,4 +1,4 @@
-//! What the squares of a picture are coloured by, and the colours.
+//! The colours of a picture's squares, and their meanings.
 
 use super::{Cell, View};
 use clap::ValueEnum;
@@ -11,7 +11,7 @@ pub enum By {
     Age,
 }
 
-/// A colour, as files and as terminals name it: one that can be seen on a light screen and on a dark one.
+/// A colour for files and for terminals; visible on light and on dark screens.
 #[derive(Clone, Copy, Debug)]
 pub struct Shade {
     pub colour: &'static str,
@@ -28,14 +28,14 @@ const DIRTY: Shade = shade("#ffc9c9", "31");
 const METADATA: Shade = shade("#868e96", "38;5;244");
 const FREE: Shade = shade("#f1f3f5", "2");
 
-/// Blocks of at most so many bytes.
+/// Blocks of at most this many bytes.
 const SIZES: [(u64, Shade, &str); 3] = [
     (128, shade("#2f9e44", "32"), "blocks to 128 B"),
     (1024, shade("#1098ad", "36"), "to 1 KiB"),
     (u64::MAX, shade("#3b5bdb", "34"), "to 32 KiB"),
 ];
 
-/// Made within so many seconds. In files from light to dark, so that it can be told without colours, too.
+/// Made within this many seconds. In files the colours go from light to dark, so that they can be told apart without hues.
 const AGES: [(f64, Shade, &str); 6] = [
     (1.0, shade("#f6d13b", "38;5;136"), "made within 1 s"),
     (10.0, shade("#7ac943", "38;5;64"), "10 s"),
@@ -45,7 +45,7 @@ const AGES: [(f64, Shade, &str); 6] = [
     (f64::INFINITY, shade("#440154", "38;5;133"), "before"),
 ];
 
-/// Of owners, by turns.
+/// Used for owners in turn.
 const OWNERS: [Shade; 8] = [
     shade("#2f9e44", "32"),
     shade("#3b5bdb", "34"),
@@ -83,7 +83,7 @@ impl View<'_> {
         }
     }
 
-    /// What the colours of slabs mean.
+    /// The meanings of the slabs' colours.
     pub fn slab_legend(&self) -> Vec<(Shade, String)> {
         match self.by {
             By::Class => SIZES
@@ -115,12 +115,12 @@ impl View<'_> {
         }
     }
 
-    /// And those of the rest.
+    /// The meanings of the other cells.
     pub fn other_legend(&self) -> Vec<(Cell, &'static str)> {
         let large = (Cell::Large { made_at: 0 }, "large block");
         let metadata = (Cell::Metadata, "descriptors");
         let first = (self.by != By::Age).then_some(large);
-        // Few heaps have such a unit.
+        // Few heaps have such units.
         let last = (self.heap.metadata_unit_bytes() > 0).then_some(metadata);
         let others = [
             (Cell::Kept, "large, free and kept"),
@@ -135,7 +135,7 @@ impl View<'_> {
 mod tests {
     use super::*;
 
-    /// Of a colour of the 256 that terminals number; the first sixteen are the user's own.
+    /// The luminance of one of the 256 terminal colours; the user may have changed the first sixteen.
     fn luminance(number: u32) -> f64 {
         let parts = if number >= 232 {
             [8 + 10 * (number - 232); 3]

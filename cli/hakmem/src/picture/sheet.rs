@@ -1,4 +1,4 @@
-//! How a picture of a heap is laid out: rows of superslabs, a square for each unit.
+//! The layout of a picture of a heap: rows of superslabs, with a square for each unit.
 
 use super::{Shade, View};
 use hakmem_heap::heap::{Heap, Super};
@@ -11,10 +11,10 @@ pub const LEGEND_TOP: usize = 50;
 const ROW: usize = UNIT + 3;
 const SHARE: usize = 44;
 const HEAD: usize = 74;
-/// More rows than this go into another column.
+/// Further rows go into another column.
 const ROWS_MAX: usize = 250;
 
-/// The legend: what each colour means.
+/// The legend: the meaning of each colour.
 pub fn legend(view: &View) -> Vec<(Shade, String)> {
     let others = view.other_legend().into_iter();
     let mut entries = view.slab_legend();
@@ -22,12 +22,12 @@ pub fn legend(view: &View) -> Vec<(Shade, String)> {
     entries
 }
 
-/// Of an entry of the legend, with its square.
+/// The width of a legend's entry, including its square.
 pub fn legend_width(text: &str) -> usize {
     32 + text.len() * 6
 }
 
-/// Rows of 64 squares, in several columns where they are many.
+/// Rows of 64 squares; many rows are split into several columns.
 pub struct Grid {
     pub width: usize,
     pub height: usize,
@@ -61,7 +61,7 @@ impl Grid {
         }
     }
 
-    /// Where a row begins.
+    /// The position of a row.
     pub fn place(&self, index: usize) -> (usize, usize) {
         (
             MARGIN + index / ROWS_MAX * self.column_width,

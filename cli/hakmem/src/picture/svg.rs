@@ -1,4 +1,4 @@
-//! The heap as an SVG file: rows of superslabs, a square for each unit, filled as far as it is live.
+//! The heap as an SVG file: rows of superslabs, with a square for each unit, filled by its live share.
 
 use super::sheet::{GAP, Grid, LABEL, LEGEND_TOP, MARGIN, Sheet, UNIT, legend, legend_width};
 use super::{Cell, View, cells, live_share};
@@ -11,7 +11,7 @@ pub fn escaped(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// The beginning of such a file.
+/// The beginning of an SVG file.
 pub fn head(grid: &Grid, title: &str, summary: &str) -> String {
     let (width, height) = (grid.width, grid.height);
     format!(
@@ -118,7 +118,7 @@ fn draw_legend(svg: &mut String, view: &View) {
     legend_of(svg, entries.map(|(shade, text)| (shade.colour, text)));
 }
 
-/// A square and a text for each.
+/// A square and a text for each entry.
 pub fn legend_of(svg: &mut String, entries: impl Iterator<Item = (&'static str, String)>) {
     let mut x = MARGIN;
     for (colour, text) in entries {

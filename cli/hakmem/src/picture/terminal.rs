@@ -1,11 +1,11 @@
-//! The heap in characters: a line for each superslab, one character for each unit.
+//! Draws the heap with characters: a line for each superslab, a character for each unit.
 
 use super::{Cell, Shade, View, cells, live_share};
 use hakmem_lab::render::number::age;
 use hakmem_lab::render::text::{UNLIMITED, in_lines};
 use hakmem_lab::render::{Form, memory};
 
-/// How much of a slab is live, from nearly nothing to all.
+/// The share of a slab that is live, from almost none to all.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 fn character(cell: Cell) -> char {
@@ -19,7 +19,7 @@ fn character(cell: Cell) -> char {
     }
 }
 
-/// Colour only where it changes: half of the characters, otherwise, would be escapes.
+/// Sets the colour only where it changes: otherwise, half of the characters would be escapes.
 fn painted(cells: &[Cell], view: &View, form: Form) -> String {
     let has_colour = matches!(form, Form::Text { colour: true, .. });
     let mut text = String::new();
@@ -43,7 +43,7 @@ fn legend(view: &View, form: Form) -> String {
         Form::Text { colour: true, .. } => format!("\x1b[{}m{text}\x1b[0m", shade.code),
         _ => text.to_string(),
     };
-    // Without colours, ages and owners cannot be told apart: --html and --svg say them of each slab.
+    // Without colours, ages and owners cannot be shown here; --html and --svg tell them for each slab.
     let slabs: Vec<String> = view
         .slab_legend()
         .iter()
@@ -65,11 +65,11 @@ fn legend(view: &View, form: Form) -> String {
     )
 }
 
-/// Beside the characters of a line: where the superslab is, and how much of it is live.
+/// The width beside a line's characters, for the superslab's address and its live share.
 const MARGIN: usize = 7;
 const FIGURES: usize = 16;
 
-/// So many characters of a superslab in a line: all, or as much as there is room for.
+/// How many units to show per line: all of a superslab's, or as many as fit.
 fn columns(form: Form, cells: usize) -> usize {
     let Some(width) = form.width() else {
         return cells;
@@ -81,13 +81,13 @@ fn columns(form: Form, cells: usize) -> usize {
     columns
 }
 
-/// Whether there is room for figures beside so many characters.
+/// Do figures fit beside so many characters?
 fn has_figures(form: Form, columns: usize) -> bool {
     form.width()
         .is_none_or(|width| MARGIN + columns + FIGURES <= width)
 }
 
-/// At most `lines` superslabs, and as many mappings of large blocks.
+/// Draws at most `lines` superslabs, and as many mappings of large blocks.
 pub fn draw(view: &View, form: Form, lines: usize) -> String {
     let text = legend(view, form) + "\n\n";
     if view.heap.supers.is_empty() {
@@ -96,7 +96,7 @@ pub fn draw(view: &View, form: Form, lines: usize) -> String {
     text + &superslabs(view, form, lines) + &mappings(view, lines)
 }
 
-/// The fullest are no better than others, so the first by address.
+/// Fuller ones are not more interesting, so shows the first ones by address.
 fn superslabs(view: &View, form: Form, lines: usize) -> String {
     let heap = view.heap;
     let mut text = String::new();

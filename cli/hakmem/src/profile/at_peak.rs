@@ -1,4 +1,4 @@
-//! What a process of a trace had live when that was most, and its temporary blocks, with names.
+//! A process's live blocks at the peak of a trace, and its temporary blocks, with names.
 
 use super::group::grouped;
 use super::of_trace::temporary;
@@ -10,30 +10,30 @@ use hakmem_trace::reader::Reader;
 use hakmem_trace::symbols::Symbols;
 use serde_json::{Value, json};
 
-/// Rows of a table of the page.
+/// How many rows a table of the page has.
 const ROWS: usize = 30;
 
 pub struct AtPeak<'a> {
     pub analysis: &'a Analysis,
-    /// As `View::Peak`.
+    /// To be seen with `View::Peak`.
     pub held: Snapshot,
-    /// As `View::Allocated`.
+    /// To be seen with `View::Allocated`.
     pub temporary: Vec<Site>,
-    /// The stack of the call that made it the most.
+    /// The stack of the call that made the peak.
     pub by: Vec<String>,
 }
 
-/// Blocks of one place.
+/// The blocks of one place.
 pub struct Row {
     /// In several forms, the longest first.
     pub place: Vec<String>,
     pub bytes: u64,
     pub blocks: u64,
-    /// Of the bytes at the peak; of all blocks that were temporary.
+    /// A share of the bytes at the peak, or of all temporary blocks.
     pub share: f64,
 }
 
-/// Which blocks.
+/// Which blocks to list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     Held,
@@ -51,7 +51,7 @@ impl AtPeak<'_> {
         })
     }
 
-    /// The largest first, by what they are shares of; and how many are behind them.
+    /// The largest rows first, by their share; and how many rows were left out.
     pub fn rows(&self, which: Which, by: By, folded: &Folded, count: usize) -> (Vec<Row>, usize) {
         let (sites, view, whole) = match which {
             Which::Held => (&self.held.sites, View::Peak, self.analysis.peak.live_bytes),
@@ -86,7 +86,7 @@ impl AtPeak<'_> {
         (rows.collect(), sites.len() - shown.len())
     }
 
-    /// All of it.
+    /// All figures as JSON.
     pub fn json(&self) -> Value {
         let held = self.held.sites.iter().map(|site| {
             json!({ "frames": site.frames, "bytes": site.peak.bytes as u64, "blocks": site.peak.blocks as u64 })
@@ -106,7 +106,7 @@ impl AtPeak<'_> {
         })
     }
 
-    /// What a page shows of it.
+    /// The part that a page shows.
     pub fn for_page(&self) -> Value {
         let rows = |which| {
             let (rows, more) = self.rows(which, By::Stack, &Folded::default(), ROWS);

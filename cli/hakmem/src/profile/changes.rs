@@ -1,4 +1,4 @@
-//! Two profiles compared by call stack.
+//! Compares two profiles by call stack.
 
 use super::{ROWS, Site, Snapshot, View};
 use crate::frames::Folded;
@@ -6,16 +6,16 @@ use hakmem_lab::render::number::{bytes, signed_bytes};
 use hakmem_lab::render::{Cell, Form, Table};
 use std::collections::{HashMap, HashSet};
 
-/// A call stack with less or more than before.
+/// A call stack with fewer or more bytes than before.
 struct Change<'a> {
     bytes: f64,
     blocks: f64,
-    /// Two deviations of the bytes.
+    /// Two standard deviations of the bytes.
     noise: f64,
     frames: &'a [String],
 }
 
-/// The largest first.
+/// The largest changes first.
 fn found<'a>(before: &'a Snapshot, after: &'a Snapshot, view: View) -> Vec<Change<'a>> {
     let by_frames = |snapshot: &'a Snapshot| -> HashMap<&'a [String], &'a Site> {
         let sites = snapshot.sites.iter();
@@ -39,7 +39,7 @@ fn found<'a>(before: &'a Snapshot, after: &'a Snapshot, view: View) -> Vec<Chang
         })
         .filter(|change| change.bytes != 0.0)
         .collect();
-    // Those that changed by as much in the order of their names, as there is none in the tables.
+    // Equal changes are sorted by name, as tables have no order of their own.
     changes.sort_by(|a, b| {
         b.bytes
             .abs()
@@ -49,7 +49,7 @@ fn found<'a>(before: &'a Snapshot, after: &'a Snapshot, view: View) -> Vec<Chang
     changes
 }
 
-/// By how much a site's bytes may be off.
+/// How far a site's bytes may be off.
 fn off(snapshot: &Snapshot, site: &Site, view: View) -> f64 {
     match view {
         View::Live => site.live_off,
@@ -58,7 +58,7 @@ fn off(snapshot: &Snapshot, site: &Site, view: View) -> f64 {
     }
 }
 
-/// Of what there is more or less than before, and by how much that may be off.
+/// A table of what there is more or less than before, and how far that may be off.
 pub fn changes(before: &Snapshot, after: &Snapshot, view: View, form: Form) -> String {
     let limits = limits(before, after);
     let rows = found(before, after, view);
@@ -99,7 +99,7 @@ pub fn changes(before: &Snapshot, after: &Snapshot, view: View, form: Form) -> S
     format!("{limits}{}\n{more}\n{total} in all\n", table.render(form))
 }
 
-/// What one of the two does not know.
+/// What one of the two profiles does not know.
 fn limits(before: &Snapshot, after: &Snapshot) -> String {
     let mut text = String::new();
     for (which, snapshot) in [("before", before), ("after", after)] {

@@ -1,4 +1,4 @@
-//! A profile, or how it has changed, as a flame graph: one HTML file that needs no network.
+//! A profile, or its changes, as a flame graph: one HTML file that works offline.
 
 use super::{Site, Snapshot, View};
 use serde_json::{Value, json};
@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 const PAGE: &str = include_str!("flame.html");
 
-/// A function, with what its callees have allocated; by name.
+/// A function, with the allocations of its callees by name.
 #[derive(Default)]
 struct Node {
     now: Amount,
-    /// Of what it is compared with.
+    /// The amount in the earlier profile.
     before: Amount,
     below: BTreeMap<String, Node>,
 }
@@ -21,14 +21,14 @@ struct Amount {
     blocks: f64,
 }
 
-/// What a part of memory is, the outermost first.
+/// A part of memory; `path` names it, the outermost part first.
 pub struct Held {
     pub path: Vec<String>,
     pub bytes: f64,
     pub blocks: f64,
 }
 
-/// The one of a node's amounts that something is added to.
+/// Selects one of a node's amounts.
 type Which = fn(&mut Node) -> &mut Amount;
 
 impl Node {
@@ -71,7 +71,7 @@ impl Node {
     }
 }
 
-/// Between samples; 0 where every block is there, and nothing is estimated.
+/// The distance between samples; 0 if every block is known, and nothing is estimated.
 fn distance(every: u64) -> u64 {
     if every > 1 { every } else { 0 }
 }
@@ -89,7 +89,7 @@ pub fn draw(snapshot: &Snapshot, view: View) -> String {
     }))
 }
 
-/// Of the later one, in two colours: what has grown, and what has shrunk. What is gone is there as well.
+/// A flame graph of changes in two colours: for growth and for shrinkage. Stacks that are gone are included.
 pub fn draw_changes(before: &Snapshot, after: &Snapshot, view: View) -> String {
     let mut root = Node::default();
     for site in &before.sites {
@@ -106,7 +106,7 @@ pub fn draw_changes(before: &Snapshot, after: &Snapshot, view: View) -> String {
     }))
 }
 
-/// The same of two moments of which nobody knows who has allocated: by what memory is, each with its title.
+/// The same for two moments without call sites: by kind of memory, each moment with its title.
 pub fn draw_held(before: (&str, &[Held]), after: (&str, &[Held])) -> String {
     let mut root = Node::default();
     let moments: [(&[Held], Which); 2] = [
@@ -138,7 +138,7 @@ fn both(before: &str, after: &str) -> String {
     }
 }
 
-/// A program may have any name: it must not end the script.
+/// A program may have any name, but it must not end the script.
 fn page(data: &Value) -> String {
     let text = data.to_string().replace('<', "\\u003c");
     PAGE.replacen("/*DATA*/", &text, 1)

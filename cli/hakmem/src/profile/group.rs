@@ -1,4 +1,4 @@
-//! Sites added up by function, line, file, module or thread.
+//! Adds up sites by function, line, file, module or thread.
 
 use super::Site;
 use super::threads::by_thread;
@@ -8,7 +8,7 @@ use hakmem_trace::symbols::Place;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// A site for each; by stack they stay what they are.
+/// One site for each group; by stack, sites stay as they are.
 pub fn grouped(sites: &[&Site], by: By, folded: &Folded) -> Vec<Site> {
     if by == By::Thread {
         return by_thread(sites);
@@ -37,7 +37,7 @@ pub fn grouped(sites: &[&Site], by: By, folded: &Folded) -> Vec<Site> {
     groups
 }
 
-/// What a frame of these places is in.
+/// The module of a frame of these places.
 pub fn module(places: &[Rc<Place>], frame: usize) -> Option<String> {
     let mut places = places.iter();
     let mut end = 0;

@@ -1,5 +1,5 @@
-//! A process's samples, read again and again while they are taken: it may end, or become another program, before the
-//! time is over, and then nothing can be asked any more.
+//! Reads a process's samples repeatedly while they are taken: if the process ends or executes another program too early,
+//! nothing can be read any more.
 
 use super::{Snapshot, threads};
 use crate::signals::EndsHeld;
@@ -19,10 +19,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Sampled unless somebody says otherwise.
+/// The default distance of samples.
 pub const EVERY: u64 = 512 << 10;
 
-/// What was sampled until a moment, with all that names it.
+/// The samples up to a moment, with all that is needed to name them.
 struct Kept {
     profile: Profile,
     code: Vec<Code>,
@@ -41,15 +41,15 @@ impl Kept {
             Some(before) => Arc::clone(&before.held),
             None => Arc::new(Held::of(&code, process.task())),
         };
-        // Anew each time: it may have mapped a file of names since.
+        // Looked up each time: the process may have mapped a file of names since.
         let map = MapPlace::of(process.task()).map(Arc::new);
         let map = map.or_else(|| before.and_then(|before| before.map.clone()));
         let mut threads = threads::names(process.pid);
-        // Those that have ended since keep their names.
+        // Threads that have ended keep their names.
         for (thread, name) in before.iter().flat_map(|before| &before.threads) {
             threads.entry(*thread).or_insert_with(|| name.clone());
         }
-        // What was read of another program is nothing.
+        // What was read of another program is discarded.
         match process.lost() {
             Some(error) => Err(error),
             None => Ok(Kept {
@@ -65,25 +65,25 @@ impl Kept {
     }
 }
 
-/// What was seen in a while.
+/// What was seen during a look.
 pub struct Looked {
     kept: Kept,
     pub seconds: f64,
-    /// One in so many bytes was a sample.
+    /// The mean distance of samples in bytes.
     pub every: u64,
-    /// Why it is not all that was asked for.
+    /// Why it is less than requested.
     pub part: Option<String>,
-    /// A signal has said that it is enough.
+    /// A signal has ended the look.
     pub is_stopped: bool,
 }
 
 impl Looked {
-    /// All that was seen.
+    /// Everything that was seen.
     pub fn profile(self) -> Profile {
         self.kept.profile
     }
 
-    /// With names, and only what was allocated since `before` was read.
+    /// With names, and only allocations since `before` was read.
     pub fn snapshot(&self, process: &LiveProcess, title: String, before: &Profile) -> Snapshot {
         let kept = &self.kept;
         let sources = Sources {
@@ -103,7 +103,7 @@ impl Looked {
     }
 }
 
-/// The profile as it is now, with names.
+/// The current profile, with names.
 pub fn snapshot(opened: &Opened) -> Result<Snapshot> {
     let now = match opened {
         Opened::Live(_) => now_ns(),
@@ -131,14 +131,14 @@ pub fn now_ns() -> Option<u64> {
     Some(u64::try_from(Duration::from(now).as_nanos()).unwrap_or(0))
 }
 
-/// Well before the process ends sampling by itself.
+/// Well before the process's sampling lease ends.
 const RENEW_AFTER: Duration = Duration::from_secs(1);
 
-/// When a process is to be looked at in a while: once a second, sooner at first, as short programs end soon, and never
-/// for more than a tenth of the time.
+/// When to look at a process: once a second, more often at first, as short programs end soon; and never for more than a tenth
+/// of the time.
 pub struct Pace {
     begin: Instant,
-    /// None: further away than a clock can say.
+    /// None: later than a clock can tell.
     end: Option<Instant>,
     next: Instant,
 }
@@ -165,7 +165,7 @@ impl Pace {
         Instant::now() >= self.next
     }
 
-    /// Until the next look, or the end.
+    /// The time until the next look, or the end.
     pub fn rest(&self) -> Duration {
         let next = self.end.map_or(self.next, |end| self.next.min(end));
         next.saturating_duration_since(Instant::now())
@@ -175,14 +175,14 @@ impl Pace {
         self.begin.elapsed()
     }
 
-    /// A look that began then is over.
+    /// Ends a look that began at that time.
     pub fn looked(&mut self, since: Instant) {
         let pause = self.begin.elapsed().clamp(Pace::FIRST, Pace::LATER);
         self.next = Instant::now() + pause.max(since.elapsed() * Pace::SHARE);
     }
 }
 
-/// A process's time is over, and what was seen of it until `before` that is shown.
+/// Says that a process has ended, and that samples up to `before` seconds before that are shown.
 pub fn part(error: &Error, before: Duration) -> String {
     format!(
         "{}: this is part, what was there until {:.1} s before that was seen",
@@ -191,8 +191,8 @@ pub fn part(error: &Error, before: Duration) -> String {
     )
 }
 
-/// Look for a while at what is sampled, and at first switch sampling on, unless it `is_on`. Whatever ends us meanwhile,
-/// sampling is off again after it: at once, and after SIGKILL in 10 s.
+/// Looks at samples for some time; first switches sampling on, unless it `is_on`. Whatever ends us, sampling is then switched
+/// off: at once, or within 10 s after SIGKILL.
 pub fn look(process: &LiveProcess, seconds: f64, every: u64, is_on: bool) -> Result<Looked> {
     if !(0.0..=1e6).contains(&seconds) {
         return Err(usage!("--seconds is from 0 to a million"));
@@ -223,7 +223,7 @@ pub fn look(process: &LiveProcess, seconds: f64, every: u64, is_on: bool) -> Res
             match Kept::read(process, kept.as_ref()) {
                 Ok(read) => kept = Some(read),
                 Err(error) if is_end(&error) => break Some(error),
-                Err(_) => {} // it changed too fast: the next time
+                Err(_) => {} // it changed too fast; the next read may succeed
             }
             pace.looked(since);
         }
@@ -249,7 +249,7 @@ pub fn look(process: &LiveProcess, seconds: f64, every: u64, is_on: bool) -> Res
     })
 }
 
-/// Have it sampled from one look to the next as well.
+/// Keeps sampling on between looks.
 pub fn between_looks(process: &LiveProcess, every: u64) -> Result<Sampling<'_>> {
     let sampling = Sampling::begin(process, every, now_ns().unwrap_or(0));
     sampling.map_err(|why| refused(process, why))
@@ -288,7 +288,7 @@ fn finish(
     })
 }
 
-/// Is nothing more to be had from it?
+/// Can nothing more be read from the process?
 fn is_end(error: &Error) -> bool {
     matches!(
         error,

@@ -1,4 +1,4 @@
-//! A profile with names: who allocated, how much of it lives, and for how long.
+//! A profile with names: who allocated, how much of it is live, and for how long.
 
 pub mod at_peak;
 pub mod changes;
@@ -19,14 +19,14 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use threads::{Allocating, OfThread};
 
-/// What the library keeps (HAK_SAMPLES_MAX and HAK_SAMPLE_STACKS_MAX in src/profile/sample.h).
+/// The library's limits (HAK_SAMPLES_MAX and HAK_SAMPLE_STACKS_MAX in src/profile/sample.h).
 const SAMPLES_MAX: &str = "262,144";
 const STACKS_MAX: &str = "65,536";
 
-/// What a saved profile says of itself, and says first.
+/// Identifies a saved profile; comes first in the file.
 const KIND: &str = "hakmem profile";
 
-/// All that was allocated at call stacks of the same names.
+/// The allocations of all call stacks with the same names.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Site {
     /// The innermost first.
@@ -34,24 +34,24 @@ pub struct Site {
     pub allocated: Sums,
     pub live: Sums,
     pub peak: Sums,
-    /// Of the live blocks: two deviations of the estimate of their bytes.
+    /// Two standard deviations of the estimated live bytes.
     pub live_off: f64,
-    /// Seconds since the first and the last of the live ones were allocated.
+    /// The ages in seconds of the oldest and the newest live block.
     pub oldest_s: f64,
     pub newest_s: f64,
-    /// What a language or the C library keeps there until the end: nobody's leak.
+    /// Memory that a language or the C library keeps until the end; no leak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<String>,
-    /// Of the live blocks: who has allocated them.
+    /// The threads that allocated the live blocks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<OfThread>,
-    /// What the site is the sum of.
+    /// The stacks that the site is the sum of.
     #[serde(skip)]
     pub stacks: Vec<Stack>,
 }
 
 impl Site {
-    /// What was allocated at another place that counts as this one.
+    /// Adds a site that counts as this one.
     fn add(&mut self, other: &Site) {
         self.allocated.add(&other.allocated);
         self.peak.add(&other.peak);
@@ -66,24 +66,24 @@ impl Site {
         self.threads.extend(other.threads.iter().cloned());
     }
 
-    /// One of its live blocks.
+    /// Adds one of its live blocks.
     fn note(&mut self, sample: &Sample, age: f64) {
         self.oldest_s = self.oldest_s.max(age);
         self.newest_s = self.newest_s.min(age);
-        // Of a sum of draws with the chance 1 / blocks each.
+        // The variance of sampling with the chance 1 / blocks.
         let worth = sample.bytes as f64;
         self.live_off += worth * worth * sample.blocks * (sample.blocks - 1.0);
     }
 }
 
-/// All that was allocated at one call stack.
+/// The allocations of one call stack.
 #[derive(Clone, Debug)]
 pub struct Stack {
     /// The innermost first.
     pub places: Vec<Rc<Place>>,
     pub allocated: Sums,
     pub live: Sums,
-    /// As they were noted.
+    /// As they were recorded.
     addresses: Vec<u64>,
 }
 
@@ -91,43 +91,43 @@ pub struct Stack {
 pub struct Snapshot {
     pub kind: String,
     pub title: String,
-    /// One in so many bytes was a sample.
+    /// The mean distance of samples in bytes.
     pub every: u64,
-    /// For how long sampling was on for this, 0: unknown.
+    /// How long sampling was on for this; 0: unknown.
     pub seconds: f64,
     pub samples_taken: u64,
     pub samples_dropped: u64,
-    /// Samples whose call stacks found no place.
+    /// Samples without a call stack, as there was no room for theirs.
     #[serde(default)]
     pub samples_stackless: u64,
     pub spent_ms: f64,
     pub sites: Vec<Site>,
-    /// All that each thread has allocated.
+    /// The allocations of each thread.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<Allocating>,
-    /// Why it is not all that was asked for.
+    /// Why it is less than requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
-    /// Why some frames have no names: a sentence a file.
+    /// Why some frames have no names: one sentence per file.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Of what is the sum of several processes: each of them.
+    /// The processes, if this is the sum of several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<Part>,
 }
 
-/// One of several processes, in the order in which they started.
+/// One of several processes, in the order of their starts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Part {
-    /// From 1.
+    /// Numbered from 1.
     pub process: usize,
     pub pid: i32,
     pub program: String,
-    /// None: its memory was not seen at its end, or is another allocator's.
+    /// None: its memory was not read at its end, or belongs to another allocator.
     pub live: Option<Sums>,
 }
 
-/// Which of a site's sums is asked for.
+/// Selects one of a site's sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
     Live,
@@ -154,7 +154,8 @@ impl View {
 }
 
 impl Snapshot {
-    /// `now_ns`: by CLOCK_MONOTONIC; None where there is no now, as in a core dump: the latest sample's time.
+    /// `now_ns`: the time by CLOCK_MONOTONIC. None if there is no current time, as in a core dump: then the latest sample's
+    /// time counts.
     pub fn of(
         profile: &Profile,
         names: &mut Names,
@@ -235,7 +236,7 @@ impl Snapshot {
         self
     }
 
-    /// What was allocated after `before` was read.
+    /// Keeps only what was allocated after `before` was read.
     pub fn since(mut self, before: &Profile) -> Snapshot {
         let mut known: HashMap<&[u64], Sums> = HashMap::new();
         for stack in &before.stacks {
@@ -261,7 +262,7 @@ impl Snapshot {
         self
     }
 
-    /// Add another process's: what was allocated at call stacks of the same names is one site.
+    /// Adds another process's profile: call stacks with the same names become one site.
     pub fn add(&mut self, other: Snapshot) {
         let known: HashMap<Vec<String>, usize> = self
             .sites
@@ -288,7 +289,7 @@ impl Snapshot {
         self.notes.extend(more);
     }
 
-    /// What did not fit into the process's tables, and so is missing here or without a place: a sentence each.
+    /// What did not fit into the process's tables, and so is missing or has no call stack: one sentence each.
     pub fn limits(&self) -> Vec<String> {
         limits(
             self.samples_taken,
@@ -297,7 +298,7 @@ impl Snapshot {
         )
     }
 
-    /// By how much a figure may be off: "± 8 %".
+    /// How far a figure may be off: "± 8 %".
     pub fn off(&self, bytes: f64, off: f64) -> String {
         match () {
             () if bytes > 0.0 && off > 0.0 => {
@@ -308,7 +309,7 @@ impl Snapshot {
         }
     }
 
-    /// All sites together.
+    /// The sum of all sites.
     pub fn total(&self, view: View) -> Sums {
         let mut total = Sums::default();
         for site in &self.sites {
@@ -317,24 +318,24 @@ impl Snapshot {
         total
     }
 
-    /// The sites that have something of it, the largest first.
+    /// The sites that are not zero, the largest first.
     pub fn sorted(&self, view: View) -> Vec<&Site> {
         sorted(&self.sites, view)
     }
 
-    /// As 'hakmem diff' reads it.
+    /// In the format that 'hakmem diff' reads.
     pub fn to_json(&self) -> Result<String> {
         serde_json::to_string(self).map_err(|error| failed!("{error}"))
     }
 
-    /// None: a file of JSON, but no profile.
+    /// None: the JSON is no profile.
     pub fn parse(text: &str) -> Option<Snapshot> {
         let snapshot: Snapshot = serde_json::from_str(text).ok()?;
         (snapshot.kind == KIND).then_some(snapshot)
     }
 }
 
-/// Of so many samples, some were dropped, and some have no call stack: a sentence each.
+/// One sentence each about dropped samples and samples without a call stack.
 pub fn limits(taken: u64, dropped: u64, stackless: u64) -> Vec<String> {
     let mut lines = Vec::new();
     if dropped > 0 {
@@ -351,7 +352,7 @@ pub fn limits(taken: u64, dropped: u64, stackless: u64) -> Vec<String> {
     lines
 }
 
-/// Those that have something of it, the largest first.
+/// The sites that are not zero, the largest first.
 pub fn sorted(sites: &[Site], view: View) -> Vec<&Site> {
     let mut sites: Vec<&Site> = sites.iter().collect();
     sites.retain(|site| view.of(site).samples > 0);
@@ -359,13 +360,13 @@ pub fn sorted(sites: &[Site], view: View) -> Vec<&Site> {
     sites
 }
 
-/// Sites in a table; what comes behind is one line.
+/// How many sites a table shows; further ones are summed up in one line.
 pub const ROWS: usize = 30;
 
-/// What is printed of reasons why names are missing.
+/// How many reasons for missing names are printed.
 const NOTES: usize = 5;
 
-/// Why some frames have no names; nothing, if all have.
+/// Why some frames have no names; empty if all have.
 pub fn notes(notes: &[String]) -> String {
     let mut text = String::new();
     for note in notes.iter().take(NOTES) {

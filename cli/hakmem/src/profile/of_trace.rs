@@ -1,4 +1,4 @@
-//! A trace as a profile: what all of its processes have allocated, by call stack, have left, and had when most was live.
+//! A trace as a profile: by call stack, what all of its processes have allocated, have left, and had at the peak.
 
 use super::{KIND, Site, Snapshot};
 use crate::traces::{self, Which, choose};
@@ -57,7 +57,7 @@ impl Snapshot {
     }
 }
 
-/// The temporary blocks of one process, as what was allocated.
+/// The temporary blocks of one process, counted as allocated.
 pub fn temporary(analysis: &Analysis, symbols: &mut Symbols) -> Vec<Site> {
     named(analysis, symbols, |site, named| {
         let temporary = sums(site.temporary_blocks, site.temporary_bytes);
@@ -72,7 +72,7 @@ pub fn has_no_stacks(path: &Path) -> Error {
     )
 }
 
-/// A site for all stacks of the same names.
+/// One site for all stacks with the same names.
 fn named(
     analysis: &Analysis,
     symbols: &mut Symbols,

@@ -1,5 +1,5 @@
-//! A profile in the format of pprof (github.com/google/pprof, proto/profile.proto), compressed as its tools
-//! like it.
+//! Writes a profile in the format of pprof (github.com/google/pprof, proto/profile.proto), compressed with gzip as its tools
+//! expect.
 
 use super::{Snapshot, Stack};
 use crate::protobuf::Message;
@@ -13,7 +13,7 @@ use std::io::Write;
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Numbers of fields.
+/// The numbers of fields.
 mod field {
     pub const SAMPLE_TYPE: u64 = 1;
     pub const SAMPLE: u64 = 2;
@@ -28,7 +28,7 @@ mod field {
     pub const DEFAULT_TYPE: u64 = 14;
 }
 
-/// Every text once; the first is the empty one.
+/// Every text once; the first is the empty text.
 #[derive(Default)]
 pub struct Texts {
     pub all: Vec<String>,
@@ -54,7 +54,7 @@ fn value_type(texts: &mut Texts, kind: &str, unit: &str) -> Message {
     message
 }
 
-/// The names that Go's own heap profiles have, so that pprof and what understands it know them.
+/// The same names as in Go's heap profiles, so that pprof and similar tools know them.
 pub const TYPES: [(&str, &str); 4] = [
     ("alloc_objects", "count"),
     ("alloc_space", "bytes"),
@@ -92,31 +92,31 @@ pub fn encode(snapshot: &Snapshot) -> Vec<u8> {
     compress(&profile.0)
 }
 
-/// In the order of `TYPES`.
+/// The values of a stack, in the order of `TYPES`.
 pub fn values(stack: &Stack) -> [u64; 4] {
     let (allocated, live) = (&stack.allocated, &stack.live);
     [allocated.blocks, allocated.bytes, live.blocks, live.bytes].map(|value| value.round() as u64)
 }
 
 impl Snapshot {
-    /// Those that have something.
+    /// The stacks with samples.
     pub fn stacks(&self) -> impl Iterator<Item = &Stack> {
         let stacks = self.sites.iter().flat_map(|site| &site.stacks);
         stacks.filter(|stack| stack.allocated.samples + stack.live.samples > 0)
     }
 }
 
-/// What was mapped, and the places in it. Everything is numbered from 1.
+/// Mappings, and the places in them. Everything is numbered from 1.
 pub struct Places<'a> {
     pub mapped: Vec<Mapped<'a>>,
     pub locations: Vec<&'a Place>,
-    /// Name and file.
+    /// Pairs of name and file.
     pub functions: Vec<(&'a str, &'a str)>,
     numbers: HashMap<*const Place, u64>,
     function_numbers: HashMap<(&'a str, &'a str), u64>,
 }
 
-/// What its places tell of a file.
+/// A mapping, and what its places tell about it.
 pub struct Mapped<'a> {
     pub code: &'a Code,
     has_functions: bool,
@@ -126,7 +126,8 @@ pub struct Mapped<'a> {
 }
 
 impl<'a> Places<'a> {
-    /// The first one is taken for the program's own file: that with main, else that at the lowest address.
+    /// Readers take the first mapping for the program's own file: it is the one with main, or else the one at the lowest
+    /// address.
     pub fn of(all: impl Iterator<Item = &'a Rc<Place>>) -> Places<'a> {
         let mut places = Places {
             mapped: Vec::new(),
@@ -184,7 +185,8 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The place's frames, as a location has them: each a function and a line. pprof and OTLP differ in the field alone.
+    /// Writes the place's frames into a location: each has a function and a line. Only the field's number differs between pprof
+    /// and OTLP.
     pub fn write_frames(&self, place: &Place, location: &mut Message, field: u64) {
         for frame in &place.frames {
             let (name, file, line) = parts(frame);
@@ -196,7 +198,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// 0: of none.
+    /// 0: no mapping.
     pub fn mapping(&self, place: &Place) -> u64 {
         let mut mapped = (1..).zip(&self.mapped);
         let whose = mapped.find(|(_, mapped)| Some(mapped.code) == place.code.as_ref());
@@ -225,7 +227,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// What is said to be there, tools do not look for; so all of its places have to have it.
+/// Tools do not look up what a mapping claims to have, so all of its places must have it.
 fn mapping(texts: &mut Texts, number: u64, mapped: &Mapped) -> Message {
     let code = mapped.code;
     let id = code.identity.build_id().map(hexadecimal);
@@ -252,7 +254,7 @@ fn function(texts: &mut Texts, number: u64, name: &str, file: &str) -> Message {
     message
 }
 
-/// The function, its file and the line, of "name (file.c:12)"; "name (library.so)" has no line.
+/// The function, its file and the line of "name (file.c:12)"; "name (library.so)" has no line.
 fn parts(frame: &str) -> (&str, &str, u64) {
     let parts = frame.strip_suffix(')');
     let Some((name, place)) = parts.and_then(|text| text.rsplit_once(" (")) else {
@@ -269,7 +271,7 @@ fn compress(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     match encoder.write_all(bytes).and_then(|()| encoder.finish()) {
         Ok(compressed) => compressed,
-        Err(_) => bytes.to_vec(), // into memory that does not fail; and uncompressed it is read as well
+        Err(_) => bytes.to_vec(), // memory writes do not fail; readers also accept uncompressed data
     }
 }
 

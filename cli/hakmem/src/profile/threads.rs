@@ -1,4 +1,5 @@
-//! Which threads the live blocks of a site are from, as their samples know it; and how much each thread has allocated in all.
+//! The threads that allocated a site's live blocks, according to their samples; and how much each thread has allocated in
+//! total.
 
 use super::Site;
 use hakmem_heap::profile::{Sample, Sums, Thread};
@@ -8,17 +9,17 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-/// A site's live blocks that one thread has allocated.
+/// The live blocks of a site that one thread has allocated.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct OfThread {
-    /// The kernel's number, as the process knows it.
+    /// The thread's number in the process's own PID namespace.
     pub thread: u64,
-    /// Empty, if it had ended before somebody looked.
+    /// Empty if the thread ended before its name was read.
     pub name: String,
     pub live: Sums,
-    /// Two deviations of the estimate of their bytes.
+    /// Two standard deviations of their estimated bytes.
     pub live_off: f64,
-    /// Seconds since the first and the last of them were allocated.
+    /// The ages in seconds of the oldest and the newest of them.
     pub oldest_s: f64,
     pub newest_s: f64,
 }
@@ -54,11 +55,11 @@ fn label(thread: u64, name: &str) -> String {
     }
 }
 
-/// All that one thread has allocated, at whatever site.
+/// The allocations of one thread, at all sites.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Allocating {
     pub thread: u64,
-    /// Empty, if it had ended before somebody looked.
+    /// Empty if the thread ended before its name was read.
     pub name: String,
     pub allocated: Sums,
 }
@@ -74,7 +75,7 @@ impl Allocating {
     }
 }
 
-/// Less what was allocated before.
+/// Subtracts what was allocated before.
 pub fn keep_since(threads: &mut Vec<Allocating>, before: &[Thread]) {
     for one in threads.iter_mut() {
         if let Some(then) = before.iter().find(|then| then.id == one.thread) {
@@ -84,7 +85,7 @@ pub fn keep_since(threads: &mut Vec<Allocating>, before: &[Thread]) {
     threads.retain(|one| one.allocated.samples > 0);
 }
 
-/// A site for each thread that has allocated.
+/// One site for each thread that has allocated.
 pub fn allocating(threads: &[Allocating]) -> Vec<Site> {
     let sites = threads.iter().map(|one| Site {
         frames: vec![label(one.thread, &one.name)],
@@ -94,7 +95,7 @@ pub fn allocating(threads: &[Allocating]) -> Vec<Site> {
     sites.collect()
 }
 
-/// A site for each thread that has live blocks.
+/// One site for each thread that has live blocks.
 pub fn by_thread(sites: &[&Site]) -> Vec<Site> {
     let mut groups: Vec<Site> = Vec::new();
     let mut known: HashMap<String, usize> = HashMap::new();
@@ -119,7 +120,7 @@ pub fn by_thread(sites: &[&Site]) -> Vec<Site> {
     groups
 }
 
-/// The names of a process's threads, by the numbers that it has for them in its own PID namespace.
+/// The names of a process's threads, by their numbers in its own PID namespace.
 pub fn names(pid: i32) -> HashMap<u64, String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"));
     let tasks = tasks.into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! What a profile that is sent is called: the service, the host, the container, and what users say.
+//! The labels of a profile that is sent: the service, the host, the container, and those that the user gives.
 
 use hakmem_heap::shown::shown;
 use std::fs;
@@ -7,17 +7,17 @@ use std::os::unix::ffi::OsStrExt;
 pub const SERVICE: &str = "service_name";
 const HOST: &str = "host";
 const CONTAINER: &str = "container";
-/// Letters of a container's number.
+/// The length of a container's ID.
 const ID_LETTERS: usize = 64;
 
-/// Names and values, each name once.
+/// Names and values; each name occurs once.
 pub struct Labels {
     pub pid: i32,
     all: Vec<(String, String)>,
 }
 
 impl Labels {
-    /// Those of a process, and a user's, which count for more.
+    /// The labels of a process, and the user's, which take precedence.
     pub fn of(pid: i32, given: &[(String, String)]) -> Labels {
         let mut all = Vec::new();
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -62,12 +62,12 @@ pub fn parse(text: &str) -> Result<(String, String), String> {
         })
 }
 
-/// As Prometheus has names of labels.
+/// The name in the form of a Prometheus label.
 pub fn as_word(name: &str) -> String {
     name.replace(['.', '-'], "_")
 }
 
-/// As OpenTelemetry's conventions name an attribute.
+/// The name of an attribute in OpenTelemetry's conventions.
 pub fn as_attribute(name: &str) -> &str {
     match name {
         SERVICE => "service.name",
@@ -77,14 +77,14 @@ pub fn as_attribute(name: &str) -> &str {
     }
 }
 
-/// The number of the container in a process's control group.
+/// The container's ID, from a process's control group.
 fn container(groups: &str) -> Option<&str> {
     groups
         .split(|letter: char| !letter.is_ascii_hexdigit())
         .find(|word| word.len() == ID_LETTERS)
 }
 
-/// Of 16 random bytes, in the form of RFC 9562.
+/// 16 random bytes in the form of RFC 9562.
 pub fn random_uuid() -> String {
     let bits = fastrand::u128(..) & !(0xF << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
     let digits = format!("{bits:032x}");

@@ -1,5 +1,5 @@
-//! Profiles sent to a server: to Pyroscope, to Parca, or to whatever takes OTLP. Always by HTTP/1.1: Pyroscope's push service
-//! is Connect, which is a POST; Parca's is gRPC, and its server takes gRPC-Web on the same port.
+//! Sends profiles to a server: Pyroscope, Parca, or any server that takes OTLP. Always by HTTP/1.1: Pyroscope's push service is
+//! Connect, which is a POST; Parca's is gRPC, and its server accepts gRPC-Web on the same port.
 
 pub mod labels;
 mod otlp;
@@ -11,13 +11,13 @@ use labels::Labels;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ureq::Agent;
 
-/// Sampling ends by itself when nobody asks the process to go on for 10 s.
+/// The process stops sampling if its lease is not renewed for 10 s.
 const TIMEOUT: Duration = Duration::from_secs(8);
-/// Read of an answer.
+/// How much of an answer to read.
 const ANSWER_MAX: u64 = 64 << 10;
-/// In front of each message of gRPC: flags, and a length.
+/// The length of the header before a gRPC message: flags and a length.
 const FRAME: usize = 5;
-/// Of a frame that has no message, but the call's status.
+/// Marks a frame that contains the call's status instead of a message.
 const TRAILER: u8 = 0x80;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ enum Kind {
     Otlp,
 }
 
-/// What it is called in a URL, its usual port, and where it takes profiles.
+/// The name in a URL, the usual port, and the path for profiles.
 const KINDS: [(Kind, &str, u16, &str); 3] = [
     (
         Kind::Pyroscope,
@@ -44,16 +44,16 @@ const KINDS: [(Kind, &str, u16, &str); 3] = [
     (Kind::Otlp, "otlp", 4318, "/v1development/profiles"),
 ];
 
-/// A server that takes profiles.
+/// A server that accepts profiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     kind: Kind,
     url: String,
-    /// Without what nobody is to see.
+    /// The URL without its secrets.
     shown: String,
 }
 
-/// A profile as it is sent.
+/// A profile, ready to be sent.
 pub struct Parcel(Vec<u8>);
 
 impl Server {
@@ -130,7 +130,7 @@ impl Server {
         })
     }
 
-    /// Why not, in a line.
+    /// An error is one line that says why the profile was not accepted.
     pub fn send(&self, parcel: &Parcel) -> Result<(), String> {
         let config = Agent::config_builder()
             .timeout_global(Some(TIMEOUT))
@@ -176,7 +176,7 @@ impl Server {
     }
 }
 
-/// What both Pyroscope and Parca call a series: labels, and pprof's file as its only sample.
+/// A series, in the terms of Pyroscope and Parca: labels, and pprof's file as the only sample.
 fn series(snapshot: &Snapshot, labels: &Labels, kind: Kind) -> Message {
     let mut all = Message::default();
     let name = [("__name__", "memory")];
@@ -211,7 +211,7 @@ fn first_line(bytes: &[u8]) -> String {
     seen.take(300).collect()
 }
 
-/// The status of a call is among the headers, or in a frame of its own behind the answer.
+/// The status of a call is in the headers, or in a separate frame after the answer.
 fn refusal_of_grpc(
     mut answer: &[u8],
     mut code: Option<String>,

@@ -1,5 +1,5 @@
-//! A profile as OpenTelemetry has it (opentelemetry-proto, profiles/v1development, as of 1.9 and later): tables of what
-//! samples share, in which number 0 is nothing, and a profile for each kind of figure.
+//! A profile in OpenTelemetry's format (opentelemetry-proto, profiles/v1development, as of 1.9 and later): tables of what
+//! samples share, whose entry 0 is empty, and a profile for each kind of figure.
 
 use super::labels::{Labels, as_attribute};
 use crate::profile::Snapshot;
@@ -7,7 +7,7 @@ use crate::profile::pprof::{Places, TYPES, Texts, values};
 use crate::protobuf::Message;
 use hakmem_heap::shown::{hexadecimal, shown};
 
-/// Numbers of the dictionary's tables.
+/// The numbers of the dictionary's tables.
 mod table {
     pub const MAPPING: u64 = 1;
     pub const LOCATION: u64 = 2;
@@ -73,7 +73,7 @@ pub fn request(snapshot: &Snapshot, labels: &Labels, begin_ns: u64) -> Vec<u8> {
     request.0
 }
 
-/// All but stacks and texts.
+/// The tables except stacks and texts.
 fn dictionary(places: &Places, texts: &mut Texts) -> Message {
     let nothing = Message::default();
     let mut dictionary = Message::default();

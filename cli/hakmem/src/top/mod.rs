@@ -1,4 +1,4 @@
-//! What `hakmem top` shows: looks at a process in turn, and what changed between them.
+//! What `hakmem top` shows: repeated looks at a process, and the changes between them.
 
 mod others;
 mod ours;
@@ -17,9 +17,9 @@ use hakmem_lab::error::Result;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Looks that are kept for the sparklines: more than a wide terminal shows.
+/// How many looks to keep for the sparklines: more than a wide terminal shows.
 const HISTORY: usize = 300;
-/// Looking takes at most one part of the time in so many: a heap that is not hakmem's is read as a whole.
+/// Looks take at most one part in this many of the time: another allocator's heap is read as a whole.
 const SHARE: u32 = 5;
 
 /// One look.
@@ -31,7 +31,7 @@ pub struct Look {
     pub threads: u64,
 }
 
-/// Whosever heap it is.
+/// A look at the heap of any allocator.
 pub enum Seen {
     Ours {
         figures: Figures,
@@ -43,14 +43,14 @@ pub enum Seen {
 
 pub struct Watched {
     patient: Patient,
-    /// Of a process whose heap is not hakmem's: what was found in it first, and the latest look.
+    /// For a heap that is not hakmem's: the first findings, with the figures of the latest look.
     pub visit: Option<Visit>,
     pub title: String,
     pub last: Look,
     before: Option<Look>,
     pub live: VecDeque<u64>,
     pub resident: VecDeque<u64>,
-    /// Blocks that moved in a second; of another allocator's heap bytes that are free.
+    /// Blocks that moved per second; for another allocator's heap, its free bytes.
     pub third: VecDeque<u64>,
 }
 
@@ -77,7 +77,7 @@ impl Watched {
         Ok(watched)
     }
 
-    /// Look again.
+    /// Makes the next look.
     pub fn advance(&mut self) -> Result<()> {
         let look = look(&self.patient, self.visit.is_none())?;
         if let (Some(visit), Seen::Others(moment)) = (&mut self.visit, &look.seen) {
@@ -88,12 +88,12 @@ impl Watched {
         Ok(())
     }
 
-    /// Why it cannot be looked at any more.
+    /// Why it cannot be read any more.
     pub fn lost(&self) -> Option<Error> {
         self.patient.opened().lost()
     }
 
-    /// From one look to the next, if so much was asked for.
+    /// The time between two looks, if `asked` is requested.
     pub fn pause(&self, asked: Duration) -> Duration {
         asked.max(self.last.took * SHARE)
     }
@@ -123,7 +123,7 @@ impl Watched {
         since.map_or(1.0, |since| since.as_secs_f64().max(1e-3))
     }
 
-    /// How much more of it there is than at the look before, for a second.
+    /// The growth per second since the look before.
     pub fn rate(&self, figure: impl Fn(&Figures) -> u64) -> f64 {
         let figures = |look: &'_ Look| match &look.seen {
             Seen::Ours { figures, .. } => Some(figure(figures)),
@@ -134,7 +134,7 @@ impl Watched {
         more.map_or(0, |(before, now)| now.saturating_sub(before)) as f64 / self.seconds()
     }
 
-    /// How it changed since the look before, for a second.
+    /// The change per second since the look before.
     pub fn change(&self, figure: impl Fn(&Look) -> u64) -> f64 {
         let before = self.before.as_ref().map(&figure);
         before.map_or(0.0, |before| {
@@ -143,7 +143,7 @@ impl Watched {
     }
 }
 
-/// Without a heap that is known, the error is the one that is said of programs without hakmem.
+/// If no known heap is found, returns the error for programs without hakmem.
 fn with_heap(patient: &Patient) -> Result<Visit> {
     let visit = Visit::pay(patient, None)?;
     match patient.opened().heap() {

@@ -1,4 +1,4 @@
-//! What is said of a heap that is not hakmem's.
+//! The words for a heap that is not hakmem's.
 
 use super::table::{Cell, Rows, View, count, size};
 use super::words::{Words, text, threads};
@@ -10,10 +10,10 @@ use hakmem_lab::render::Tone;
 use hakmem_lab::render::number::{age, bytes, signed_bytes};
 use ratatui::style::Color;
 
-/// Looks that take longer are worth a word.
+/// Longer looks are mentioned.
 const LONG_S: f64 = 0.2;
 
-/// In use, resident or not, with what waits in caches that are not known.
+/// Bytes in use, resident or not, including those in unknown caches.
 pub fn live(moment: &Moment) -> u64 {
     let glibc = moment.glibc.iter();
     let glibc = glibc.map(|heap| heap.total.live_bytes + heap.mapped.bytes);
@@ -29,7 +29,7 @@ fn of_moment(figure: impl Fn(&Moment) -> u64) -> impl Fn(&Look) -> u64 {
     }
 }
 
-/// What changes in a second.
+/// Changes per second.
 pub struct Changes {
     pub live: f64,
     pub blocks: f64,
@@ -48,7 +48,7 @@ impl Changes {
     }
 }
 
-/// Resident, and of no heap that is known.
+/// Resident bytes outside of known heaps.
 pub fn elsewhere(moment: &Moment) -> u64 {
     let ledger = &moment.ledger;
     ledger.kernel_bytes.saturating_sub(ledger.all_heap_bytes())
@@ -95,7 +95,7 @@ pub fn words(watched: &Watched, moment: &Moment) -> Words {
     }
 }
 
-/// Free in whole pages or pieces.
+/// Free bytes in whole pages or pieces.
 fn whole(moment: &Moment) -> u64 {
     let glibc = moment.glibc.iter().map(|heap| heap.total.trim_bytes);
     let others = moment.others.iter().map(|heap| heap.resident.free_pieces);
@@ -107,7 +107,7 @@ fn cached(moment: &Moment) -> u64 {
     glibc.map(|heap| heap.total.resident.cached).sum()
 }
 
-/// What resident memory is.
+/// The parts of resident memory.
 fn parts(moment: &Moment) -> [(&'static str, u64, Color); 5] {
     let look = moment.look();
     let (whole, cached) = (whole(moment), cached(moment));
@@ -124,7 +124,7 @@ fn parts(moment: &Moment) -> [(&'static str, u64, Color); 5] {
     ]
 }
 
-/// In a line of its own: resident, in use, blocks, free, whole, cached, changes in a second, elsewhere.
+/// One line: resident, in use, blocks, free, whole, cached, changes per second, elsewhere.
 pub fn line(watched: &Watched, moment: &Moment) -> Vec<String> {
     let look = moment.look();
     let changes = Changes::of(watched);

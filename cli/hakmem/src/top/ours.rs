@@ -1,4 +1,4 @@
-//! What is said of a heap of hakmem's.
+//! The words for hakmem's heap.
 
 use super::words::{Words, threads};
 use super::{Watched, short};
@@ -43,7 +43,7 @@ pub fn words(watched: &Watched, figures: &Figures) -> Words {
     }
 }
 
-/// What the mapped memory is.
+/// The parts of mapped memory.
 fn parts(figures: &Figures) -> [(&'static str, u64, Color); 5] {
     let totals = &figures.totals;
     let waiting = totals.kept_bytes + totals.dirty_bytes;
@@ -59,7 +59,7 @@ fn parts(figures: &Figures) -> [(&'static str, u64, Color); 5] {
     ]
 }
 
-/// What happened in a second, between two looks.
+/// What happened per second between two looks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rates {
     pub slow_events: f64,

@@ -1,11 +1,11 @@
-//! Where there is no screen: a line for each look.
+//! Output without a screen: one line per look.
 
 use super::ours::Rates;
 use super::{Seen, Watched, others, short};
 use hakmem_heap::figures::Figures;
 use hakmem_lab::render::number::bytes;
 
-/// What each is called, and how wide.
+/// The name and width of each column.
 type Columns = &'static [(&'static str, usize)];
 
 const OURS: Columns = &[
@@ -74,7 +74,7 @@ fn of_ours(watched: &Watched, figures: &Figures) -> Vec<String> {
     ]
 }
 
-/// As many of the columns as there is room for, the first in any case.
+/// As many columns as fit; always the first one.
 fn join(columns: Columns, cells: Vec<String>, room: usize) -> String {
     let mut line = String::new();
     for ((_, width), cell) in columns.iter().zip(cells) {

@@ -1,4 +1,4 @@
-//! The processes that may be looked into, whichever allocator they have.
+//! The processes that may be read, with any allocator.
 
 use super::resident_bytes;
 use crate::doctor::which;
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// For finding out which allocators there are, at each look: on a screen, others wait for the next one.
+/// How long to look for allocators' names at each look; on a screen, other processes wait for the next look.
 const SCREEN_TIME: Duration = Duration::from_millis(100);
 
 pub struct Found {
@@ -21,11 +21,11 @@ pub struct Found {
     /// "glibc 2.36"; None: not looked at yet.
     pub allocator: Option<String>,
     pub resident_bytes: u64,
-    /// Of a heap of hakmem's. Another one's would have to be read as a whole for it.
+    /// For hakmem's heap only: another heap would have to be read as a whole.
     pub totals: Option<Totals>,
 }
 
-/// What a process was looked at as: a number may be that of another process later, and a process may become another program.
+/// The identity of a program: a number may later be another process's, and a process may execute another program.
 type Program = (i32, String, Option<PathBuf>);
 
 #[derive(Clone)]
@@ -44,12 +44,12 @@ pub struct Search {
 }
 
 impl Search {
-    /// Those of them that may be read, the largest first.
+    /// The processes that may be read, the largest first.
     pub fn run(&mut self) -> Vec<Found> {
         self.look(None)
     }
 
-    /// The same in a short time; some are without their allocator's name then.
+    /// The same in a short time; some then lack their allocator's name.
     pub fn run_for_screen(&mut self) -> Vec<Found> {
         self.look(Some(Instant::now() + SCREEN_TIME))
     }
@@ -102,7 +102,7 @@ impl Found {
     }
 }
 
-/// All but our own.
+/// All processes except our own.
 fn pids() -> impl Iterator<Item = i32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten();
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -113,14 +113,14 @@ fn program(pid: i32) -> Program {
     let text =
         String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default())
             .into_owned();
-    // Behind the name, which may have blanks in it.
+    // Behind the name, which may contain blanks.
     let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     let begin = rest.split(' ').nth(20).unwrap_or_default().to_string();
     let file = std::fs::read_link(format!("/proc/{pid}/exe"));
     (pid, begin, file.ok())
 }
 
-/// `is_late`: there is no time to find out which allocator it has.
+/// `is_late`: there is no time to find out its allocator.
 fn examine(process: LiveProcess, is_late: bool) -> Found {
     let mut one = Found {
         pid: process.pid,

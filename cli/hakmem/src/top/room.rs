@@ -1,13 +1,13 @@
-//! How much of a line there is room for.
+//! How much text fits into a line.
 
 use ratatui::text::Span;
 
-/// How many places of the screen a text takes: letters of some scripts take two.
+/// How many columns of the screen a text takes: letters of some scripts take two.
 pub fn places(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-/// As much of it as there is room for.
+/// As much of a text as fits.
 pub fn first_places(text: &str, room: usize) -> String {
     let mut first = String::new();
     for letter in text.chars() {
@@ -20,7 +20,7 @@ pub fn first_places(text: &str, room: usize) -> String {
     first
 }
 
-/// As many of the parts as there is room for, each whole: half a figure is another one.
+/// As many parts as fit, each whole: half a figure would be a different one.
 pub fn first_parts(parts: &[String], between: &str, room: usize) -> String {
     let mut line = String::new();
     for part in parts {

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 /// What the user has chosen.
 pub struct Choice {
     pub view: View,
-    /// For each view, and for the list of processes: the column that it is sorted by.
+    /// The column by which each view, and the list of processes, is sorted.
     pub columns: [usize; 4],
     pub is_rising: bool,
     pub filter: String,
@@ -26,7 +26,7 @@ pub struct Choice {
     pub is_paused: bool,
     pub has_help: bool,
     pub first_row: usize,
-    /// In the list of processes.
+    /// The selected line in the list of processes.
     pub selected: usize,
     pub has_colour: bool,
 }
@@ -55,8 +55,7 @@ impl Choice {
         }
     }
 
-    /// Without colours text has no other marks either: some terminals that cannot show colours show these
-    /// as colours.
+    /// Without colours, text has no other attributes either: some terminals without colours show attributes as colours.
     fn marked(&self, mark: Modifier) -> Style {
         if self.has_colour {
             Style::new().add_modifier(mark)
@@ -72,8 +71,7 @@ impl Choice {
             .unwrap_or(0)
     }
 
-    /// Options stay in the order of their table until another column than the first is chosen: none is
-    /// sorted then.
+    /// Options keep the order of their table, unsorted, until a column other than the first is chosen.
     fn sorted_column(&self) -> usize {
         match (self.view, self.columns[self.list()]) {
             (View::Policies, 0) => usize::MAX,
@@ -95,7 +93,7 @@ impl Choice {
     }
 }
 
-/// Each place in a character that every terminal has.
+/// Replaces characters that some terminals lack.
 pub fn make_ascii(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if !cell.symbol().is_ascii() {
@@ -105,7 +103,7 @@ pub fn make_ascii(buffer: &mut Buffer) {
     }
 }
 
-/// The rows of the chosen view, as they are to be shown.
+/// The rows of the chosen view, filtered and sorted.
 pub fn chosen_rows(watched: &Watched, choice: &Choice) -> Rows {
     let mut rows = rows(choice.view, watched);
     rows.filter(&choice.filter);
@@ -159,7 +157,7 @@ pub fn draw(frame: &mut Frame, watched: &Watched, choice: &mut Choice) {
     }
 }
 
-/// The list to choose a process from.
+/// The list of processes to choose from.
 pub fn draw_processes(frame: &mut Frame, found: &[Found], choice: &mut Choice) {
     let [title, table, foot] = Layout::vertical([
         Constraint::Length(2),
@@ -226,7 +224,7 @@ fn draw_memory(frame: &mut Frame, areas: [Rect; 3], words: &Words, choice: &Choi
     let all = all.max(1);
     let (mut before, mut spans, mut legend) = (0, Vec::new(), Vec::new());
     for ((name, count, colour), fill) in words.parts.into_iter().zip(FILLS) {
-        // By where each ends, so that roundings do not add up.
+        // Computed from the ends, so that rounding errors do not add up.
         let from = before * width / all;
         before += count;
         let cells = before * width / all - from;
@@ -366,12 +364,13 @@ fn draw_table(
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// As wide as what is in them; the first one of text has to give way, and then the last ones.
+/// Columns are as wide as their contents. If there is not enough space, the first text column is narrowed, then the last
+/// columns are dropped.
 fn widths(rows: &Rows, room: usize) -> Vec<usize> {
     let mut widths: Vec<usize> = (0..rows.columns.len())
         .map(|column| {
             let cells = rows.rows.iter().map(|row| places(&row[column].text));
-            let title = places(rows.columns[column].0) + 1; // and the arrow
+            let title = places(rows.columns[column].0) + 1; // plus the arrow
             cells.chain([title]).max().unwrap_or(0)
         })
         .collect();
@@ -398,10 +397,10 @@ fn draw_foot(frame: &mut Frame, area: Rect, choice: &Choice, keys: &str) {
     );
 }
 
-/// How far the words are in that say what is meant, in the lines of the help.
+/// The indent of the explanations in the lines of the help.
 const HELP_INDENT: usize = 13;
 
-/// Lines in a window of so many columns and lines: broken between words; empty ones go where there is no room.
+/// Fits lines into a window: breaks them between words, and drops empty lines if there are too many.
 fn fitted(lines: &[String], columns: usize, most: usize) -> Vec<String> {
     let margin = " ".repeat(HELP_INDENT);
     let mut fitted = Vec::new();

@@ -1,4 +1,4 @@
-//! The tables of `hakmem top`: each cell with what it is sorted by.
+//! The tables of `hakmem top`: each cell has the value that it is sorted by.
 
 use super::processes::Found;
 use super::words::text;
@@ -12,9 +12,9 @@ pub struct Cell {
 }
 
 pub struct Rows {
-    /// With what each column means.
+    /// Each column with its meaning.
     pub columns: Vec<(&'static str, &'static str)>,
-    /// The first column is text, and to the left.
+    /// The first column is text, aligned left.
     pub is_first_text: bool,
     pub rows: Vec<Vec<Cell>>,
 }
@@ -29,7 +29,7 @@ pub enum View {
 impl View {
     pub const ALL: [View; 3] = [View::Classes, View::Caches, View::Policies];
 
-    /// Of another allocator's heap there are other tables.
+    /// The view's title; other allocators' heaps have other tables.
     pub fn title(self, is_ours: bool) -> &'static str {
         match (self, is_ours) {
             (View::Classes, true) => "classes",
@@ -124,7 +124,7 @@ fn caches(watched: &Watched, figures: &Figures, owners: &[String]) -> Rows {
     let rows = used
         .filter(|(_, (cache, _))| cache.slow_events > 0 || cache.slabs > 0)
         .map(|(index, (cache, owner))| {
-            // Most have the place that they had before; those behind one that is new have not.
+            // Most caches keep their index; those behind a new one do not.
             let (kind, id) = (cache.kind, cache.number);
             let is_same = move |other: &&CacheFigures| other.kind == kind && other.number == id;
             let of = move |figures: &Figures| {
@@ -229,7 +229,7 @@ fn policies(watched: &Watched, figures: &Figures) -> Rows {
     }
 }
 
-/// Behind all that is known, by size.
+/// Sorted behind all known values.
 fn unknown() -> Cell {
     Cell {
         text: "-".into(),
@@ -279,7 +279,7 @@ impl Rows {
         }
     }
 
-    /// By a column; the largest first unless `is_rising`.
+    /// Sorts by a column, the largest first unless `is_rising`.
     pub fn sort(&mut self, column: usize, is_rising: bool) {
         if column >= self.columns.len() {
             return;

@@ -1,4 +1,4 @@
-//! What the screen says of a look, whosever heap it is.
+//! The words on the screen for a look at any heap.
 
 use super::table::Cell;
 use super::{Seen, Watched, others, ours};
@@ -7,16 +7,16 @@ use ratatui::style::Color;
 pub struct Words {
     /// "hakmem 1.0.0"
     pub allocator: String,
-    /// By how much figures may be off, if they are.
+    /// How far figures may be off, if they are.
     pub off: Option<String>,
     pub figures: Vec<String>,
-    /// What memory is: name, bytes, colour.
+    /// The parts of memory: name, bytes, colour.
     pub parts: [(&'static str, u64, Color); 5],
     pub live: String,
-    /// What the third history is, and how much of it there is now.
+    /// The name of the third history, and its current value.
     pub third: (&'static str, String),
     pub rates: Vec<String>,
-    /// What the words of the legend mean.
+    /// The meanings of the legend's words.
     pub help: &'static [&'static str],
 }
 

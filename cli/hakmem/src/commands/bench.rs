@@ -1,4 +1,4 @@
-//! `hakmem bench`: the project's own workloads under all allocators.
+//! `hakmem bench`: the project's own workloads with all allocators.
 
 use crate::numbers::RUNS_RANGE;
 use crate::output::{Output, all_written, keep_apart, show};
@@ -25,9 +25,9 @@ use std::time::Duration;
 
 const RUNS: u32 = 10;
 const QUICK_RUNS: u32 = 2;
-/// Resident memory differs little from run to run, and a run takes 20 seconds, or a minute.
+/// Resident memory differs little from run to run, and a run takes 20 seconds or a minute.
 const LONG_RUNS: u32 = 3;
-/// No workload of ours comes near.
+/// None of our workloads comes near this.
 const TIMEOUT_S: u64 = 180;
 
 const EXAMPLES: &str = "\
@@ -196,7 +196,7 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
     })
 }
 
-/// hakmem, the same without features, and both with one more or one less.
+/// hakmem, hakmem without features, and both with one feature more or less.
 fn feature_allocators() -> Result<Vec<String>> {
     let sample = Sample::start(None)?;
     let opened = sample.open()?;
@@ -258,7 +258,7 @@ fn measure(
     let outcome = campaign.run();
     let document = campaign.document;
     progress.finish();
-    // What is there when it is stopped is on disk.
+    // Results so far are on disk when it is stopped.
     say::keep();
     let stored = document.store(path);
     let shown = places.relative(&path.shown());
@@ -286,8 +286,8 @@ fn measure(
     })
 }
 
-/// Whether hakmem was refused nowhere, and every workload has a figure. Another allocator that crashes,
-/// or returns NULL, is a result, and the next campaign need not wait until it is repaired.
+/// Was hakmem refused nowhere, and does every workload have a figure? Another allocator that crashes or returns NULL is a
+/// result; the next campaign need not wait for its repair.
 fn has_what_counts(document: &Document) -> bool {
     !document.refused.iter().any(|one| is_ours(&one.allocator))
         && document
@@ -307,8 +307,8 @@ fn print_plan(workloads: &[Workload], allocators: &[Allocator]) {
     }
 }
 
-/// Our own programs have to be built. Of the real ones those that are not installed are left out,
-/// with a note; the inputs of the others are made.
+/// Our own programs must have been built. Real programs that are not installed are left out with a note; the inputs of the
+/// others are made.
 fn make_ready(root: &Path, set: Set, workloads: &mut Vec<Workload>) -> Result<Vec<String>> {
     let missing: BTreeSet<String> = workloads
         .iter()
@@ -351,7 +351,7 @@ fn make_inputs(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Quick runs are no results: they stay out of the committed folder.
+/// Quick runs are no results, so they stay out of the committed folder.
 fn default_path(places: &Places, root: &Path, label: &str, quick: bool) -> Result<PathBuf> {
     let folder = if quick {
         root.join("build/bench/quick")
@@ -374,7 +374,7 @@ fn default_path(places: &Places, root: &Path, label: &str, quick: bool) -> Resul
     Ok(path)
 }
 
-/// Where a copy of our library with this content is kept.
+/// The path for a copy of our library with this content.
 fn copy_path(places: &Places, sha256: &str) -> Result<PathBuf> {
     let folder = places.need_root()?.join("build/bench/snapshot");
     Ok(folder.join(format!(
@@ -383,7 +383,7 @@ fn copy_path(places: &Places, sha256: &str) -> Result<PathBuf> {
     )))
 }
 
-/// A copy of our library as it is now: a build meanwhile must not change the run.
+/// Copies our library as it is now: a build during the run must not change it.
 fn with_copy_of_ours(allocators: Vec<Allocator>, places: &Places) -> Result<Vec<Allocator>> {
     allocators
         .into_iter()
@@ -407,13 +407,13 @@ fn with_copy_of_ours(allocators: Vec<Allocator>, places: &Places) -> Result<Vec<
         .collect()
 }
 
-/// The library's path without its version, by which readers can repeat a run.
+/// The library's path without its version, so that readers can repeat a run.
 fn built(places: &Places, library: PathBuf) -> PathBuf {
     let plain = places.root().map(|root| root.join("build/libhakmem.so"));
     plain.filter(|path| path.exists()).unwrap_or(library)
 }
 
-/// For going on: the same workloads, the same allocators, and our library as it was.
+/// To continue: the same workloads and allocators, and our library as it was.
 fn same_as_before(
     document: &Document,
     workloads: &[Workload],

@@ -1,4 +1,4 @@
-//! `hakmem check`: does a program, or a recorded one, keep to its budget of memory?
+//! `hakmem check`: does a program, or a recorded one, keep to its memory budget?
 
 use crate::frames::fits_one;
 use crate::output::{self, print_json, show, terminal};
@@ -51,7 +51,7 @@ kept.";
 
 /// The measure that needs no recorder in the program.
 const RESIDENT: &str = "peak_resident";
-/// Frames of call stacks that are recorded, if a budget has call sites.
+/// How many frames of call stacks to record, if a budget has call sites.
 const FRAMES: u32 = 32;
 
 /// Check a program, or a trace, against a budget of memory: for continuous integration
@@ -121,7 +121,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     ];
     let now = measure(arguments, &limits)?;
     warn_of_sites(&limits, &now);
-    // What is only written down has nothing to be compared with yet.
+    // Figures that are only saved have nothing to be compared with yet.
     let compared = |limit: &&Limit| baseline.is_some() || !limit.needs_baseline();
     let verdicts = limits.iter().filter(compared);
     let verdicts: Vec<Verdict> = verdicts
@@ -166,7 +166,7 @@ fn measure(arguments: &Arguments, limits: &[Limit]) -> Result<Measurements> {
         }
         return of_trace(&reader, limits);
     }
-    // Without a name: it ends with us, however we end.
+    // Without a name: it disappears when we end, in any way.
     let file = tempfile::tempfile().map_err(|error| failed!("no temporary file: {error}"))?;
     let trace = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let executable = Executable::find(&arguments.command[0])?;
@@ -239,7 +239,7 @@ fn recorded(
     }
 }
 
-/// The most bytes that one of the program's processes had resident.
+/// The most resident bytes of one of the program's processes.
 fn resident(arguments: &Arguments, executable: &Executable, input: &Input) -> Result<u64> {
     if !input.again() {
         return Err(failed!(
@@ -273,7 +273,7 @@ fn resident(arguments: &Arguments, executable: &Executable, input: &Input) -> Re
         .ok_or_else(|| failed!("the program's end was not seen"))
 }
 
-/// Of all processes together; peaks of each are added, as those of processes that run at the same time may be.
+/// The figures of all processes together. Their peaks are added, as they may run at the same time.
 fn of_trace(reader: &Reader, limits: &[Limit]) -> Result<Measurements> {
     if limits.iter().any(|one| one.site.is_some()) && !reader.has_stacks() {
         return Err(has_no_stacks(reader.path()));
@@ -296,7 +296,7 @@ fn of_trace(reader: &Reader, limits: &[Limit]) -> Result<Measurements> {
         .iter()
         .filter_map(|one| one.site.as_deref())
         .collect();
-    // Also of a program that never asks for memory.
+    // Also for a program that never allocates.
     for measure in ["allocations", "allocated", "peak_live", "live_at_end"] {
         add(measure, 0);
     }
@@ -332,7 +332,7 @@ fn of_trace(reader: &Reader, limits: &[Limit]) -> Result<Measurements> {
     Ok(now)
 }
 
-/// A limit of a call site that is not found would be kept for ever.
+/// Warns of call sites that are not found: their limits would be kept for ever.
 fn warn_of_sites(limits: &[Limit], now: &Measurements) {
     let sites: BTreeSet<&str> = limits
         .iter()
@@ -348,7 +348,7 @@ fn warn_of_sites(limits: &[Limit], now: &Measurements) {
     }
 }
 
-/// "parse_*" is "parse_line (parse.c:12)", and so is "parse.c" or "parse_line".
+/// "parse_*" matches "parse_line (parse.c:12)", and so do "parse.c" and "parse_line".
 fn is_function(pattern: &str, frame: &str) -> bool {
     let (name, place) = match frame
         .strip_suffix(')')

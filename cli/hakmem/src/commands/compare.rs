@@ -1,4 +1,4 @@
-//! `hakmem compare`: one program under several allocators.
+//! `hakmem compare`: one program with several allocators.
 
 use crate::numbers::{NO_PORT, RUNS_RANGE};
 use crate::output::{self, Output};
@@ -206,7 +206,7 @@ fn absolute(path: &Path, folder: &Path) -> PathBuf {
     folder.join(path)
 }
 
-/// The caller's environment, without what would preload anything.
+/// The caller's environment, without variables that preload anything.
 fn own_environment(notes: &mut Vec<String>) -> IndexMap<OsString, OsString> {
     let mut environment: IndexMap<OsString, OsString> = env::vars_os().collect();
     if environment
@@ -222,7 +222,7 @@ fn own_environment(notes: &mut Vec<String>) -> IndexMap<OsString, OsString> {
     environment
 }
 
-/// The library, other than the C library, that a program is linked with for its malloc.
+/// The library, other than the C library, from which a program gets its malloc.
 fn linked_allocator(
     executable: &Executable,
     arguments: &[OsString],
@@ -241,7 +241,7 @@ fn linked_allocator(
         .map_err(|blind| failed!("{}: {blind}", executable.path.shown()))?;
     let owner = loaded.proof.definers.get("malloc");
     let plain = Allocator::of_system();
-    // An allocator inside the program itself cannot be replaced: the proof refuses it later.
+    // An allocator inside the program cannot be replaced: the proof refuses it later.
     Ok(owner
         .filter(|path| !plain.owns(path, None) && **path != loaded.proof.program)
         .cloned())

@@ -1,4 +1,4 @@
-//! `hakmem core`: what a core dump says of the pointers that a program died with.
+//! `hakmem core`: explains the pointers with which a program died, from its core dump.
 
 use crate::output::{print_json, show, terminal};
 use crate::picture::owner_names;
@@ -31,9 +31,9 @@ Examples:
 Neither the program nor its libraries have to be there. Exit code: 0 nothing is damaged; 1
 something is; 2 wrong usage.";
 
-/// At most so many contradictions are shown.
+/// How many contradictions to show at most.
 const DAMAGE_MAX: usize = 50;
-/// And so many of the latest refused allocations; `hakmem failures` has all.
+/// How many of the latest refused allocations to show; `hakmem failures` shows all.
 const FAILURES_MAX: usize = 5;
 
 /// Explain a core dump: is a pointer live, whose block is it, is anything damaged?
@@ -86,7 +86,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     })
 }
 
-/// What is left of a dump that was cut before hakmem's tables.
+/// Shows what is left of a dump that was cut before hakmem's tables.
 fn without_heap(core: &CoreFile, is_json: bool) -> Result<ExitCode> {
     if is_json {
         print_json(&story_json(core))?;
@@ -126,14 +126,14 @@ fn story_json(core: &CoreFile) -> serde_json::Value {
     })
 }
 
-/// An address with where it comes from.
+/// An address, and where it comes from.
 struct Subject {
     name: String,
     address: u64,
     description: Description,
 }
 
-/// What is asked about; else what the thread that died had in its registers, as far as it is ours.
+/// The addresses that were asked for, or else those in the dead thread's registers that are hakmem's.
 fn subjects(core: &CoreFile, heap: &Heap, addresses: &[u64]) -> Vec<Subject> {
     let subject = |name: String, address: u64| Subject {
         name,
@@ -230,7 +230,7 @@ fn sentence(subject: &Subject, core: &CoreFile, owners: &dyn Fn(u64) -> String) 
     text
 }
 
-/// A dump that gcore has written has the signal that stopped the process for it.
+/// In a dump that gcore has written, the signal is the one that stopped the process.
 fn death(core: &CoreFile) -> String {
     let story = &core.story;
     if story.threads.is_empty() && core.cut().is_some() {

@@ -1,4 +1,4 @@
-//! `hakmem diff`: what has grown between two moments.
+//! `hakmem diff`: the growth between two moments.
 
 use crate::moment::Moment;
 use crate::output::{self, show, terminal};
@@ -96,7 +96,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     written.map(|()| ExitCode::SUCCESS)
 }
 
-/// What a file has.
+/// The content of a file.
 enum Saved {
     Profile(Box<Snapshot>),
     Moment(Box<Moment>),
@@ -128,7 +128,7 @@ fn is_trace(path: &Path) -> bool {
 
 fn json(text: &str, path: &Path) -> Result<Value> {
     let value: Option<Value> = serde_json::from_str(text).ok();
-    // Of another allocator's heap `stats` has no figures but a ledger.
+    // For another allocator's heap, `stats` has no figures except a ledger.
     let is_stats = |value: &Value| {
         ["mapped_bytes", "ledger"]
             .iter()
@@ -152,7 +152,7 @@ fn flatten(prefix: &str, value: &Value, found: &mut Vec<(String, f64)>) {
         }
     };
     match value {
-        // By this it has its name.
+        // This number is a part of the name.
         Value::Number(_) if prefix.ends_with(".number") => {}
         Value::Number(number) => found.push((prefix.into(), number.as_f64().unwrap_or(0.0))),
         Value::Object(fields) => {

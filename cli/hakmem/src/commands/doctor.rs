@@ -1,4 +1,4 @@
-//! `hakmem doctor`: what a process's memory is, whatever its allocator.
+//! `hakmem doctor`: what a process's memory is, with any allocator.
 
 use crate::doctor::{Patient, Visit, page, words};
 use crate::numbers::seconds;

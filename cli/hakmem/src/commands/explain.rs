@@ -1,5 +1,5 @@
-//! `hakmem explain`: what a process's settings amount to, where they contradict each other, and what trials and the
-//! learner have decided there.
+//! `hakmem explain`: what a process's settings do, where they contradict each other, and what trials and the learner have
+//! decided.
 
 use crate::output::{print_json, show, terminal};
 use crate::refusals::time_of_day;
@@ -67,7 +67,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is not as it is by default, and what was measured of it here.
+/// Settings that differ from their defaults, with what was measured here.
 fn settings_text(settings: &[Setting], decisions: &Decisions, all: bool, form: Form) -> String {
     let mut table = Table::default();
     table.text_column("option", 0);
@@ -119,7 +119,7 @@ fn effects_text(effects: &[Effect], form: Form) -> String {
     format!("\n{}\n{}", form.strong("counted here"), lines.concat())
 }
 
-/// What only a trial would tell.
+/// Hints that only a trial could confirm.
 fn hints_text(hints: &[Hint], settings: &[Setting]) -> String {
     let line = |hint: &Hint| {
         let setting = settings.iter().find(|one| one.name == hint.option)?;
@@ -212,7 +212,7 @@ fn decisions_text(decisions: &Decisions, settings: &[Setting], form: Form) -> St
     text
 }
 
-/// The better value, with the interval of what it saves.
+/// The better value, with the interval of its saving.
 fn recommended(decision: &Decision, settings: &[Setting]) -> String {
     let variant = match decision.verdict.as_str() {
         "first" => 0,
@@ -240,7 +240,7 @@ fn recommended(decision: &Decision, settings: &[Setting]) -> String {
     )
 }
 
-/// Settings, and what is found out about them.
+/// Settings, and the contradictions that are found.
 struct Judge<'a> {
     settings: &'a [Setting],
     found: Vec<String>,
@@ -268,7 +268,7 @@ impl Judge<'_> {
             .is_some_and(|one| one.text(one.value) == word)
     }
 
-    /// By somebody who wanted this very option so.
+    /// Has the user chosen this very option?
     fn is_chosen(&self, name: &str) -> bool {
         let source = self.find(name).map_or("default", |one| one.source);
         !["default", "mode", "machine", "learner"].contains(&source)
@@ -361,7 +361,7 @@ impl Judge<'_> {
     }
 }
 
-/// Settings that take each other's effect away.
+/// Settings that cancel each other's effect.
 fn contradictions(settings: &[Setting], decisions: &Decisions) -> Vec<String> {
     let mut judge = Judge {
         settings,

@@ -30,12 +30,12 @@ Each scrape reads the process anew; it is not stopped and not written to. The co
 the process, with exit code 0. With --every the file goes then, and when the command is stopped.
 contrib/grafana/hakmem.json is a dashboard; docs/monitoring.md says more.";
 
-/// How long a scraper may take to send its request, and to read from the answer; and how long the request may be.
+/// How long a scraper may take to send its request, and to read the answer; and how long the request may be.
 const TIMEOUT: Duration = Duration::from_secs(2);
 const REQUEST_BYTES_MAX: usize = 8192;
-/// How soon it is noticed that a process goes away.
+/// How soon the end of a process is noticed.
 const STEP: Duration = Duration::from_secs(1);
-/// How long one may be unreadable that is still there.
+/// How long a process that still exists may be unreadable.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Show a heap's figures to monitoring systems
@@ -74,9 +74,10 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Until the process ends, or nothing can be read or written any more: then nobody finds old figures in the file.
+/// Writes until the process ends, or until nothing can be read or written any more. Then removes the file, so that nobody finds
+/// old figures.
 fn write_on(mut process: LiveProcess, path: &Path, first: &str, every: Duration) -> Result<()> {
-    // Whoever is at it has the lock.
+    // The writer of the file holds this lock.
     let writing = Arc::new(Mutex::new(()));
     remove_at_the_end(path.to_path_buf(), Arc::clone(&writing));
     let store = |text: &str| {
@@ -98,7 +99,7 @@ fn write_on(mut process: LiveProcess, path: &Path, first: &str, every: Duration)
     remove(path).and(written)
 }
 
-/// So long, unless the process goes away.
+/// Waits, unless the process goes away.
 fn wait(process: &LiveProcess, time: Duration) {
     let begin = Instant::now();
     while begin.elapsed() < time && process.lost().is_none() {
@@ -106,9 +107,9 @@ fn wait(process: &LiveProcess, time: Duration) {
     }
 }
 
-/// The metrics as they are now, of the program that the process is now. None: there are none any more, and that is said. One
-/// that has just become another program has not begun with hakmem, and one that changes fast looks damaged: they are asked
-/// again for a while.
+/// The current metrics of the program that the process runs now; None, with a message, if there are none any more. A process
+/// that has just executed a program may not have started hakmem yet, and one that changes fast looks damaged: both are tried
+/// again for some time.
 fn read_on(process: &mut LiveProcess) -> Result<Option<String>> {
     let begin = Instant::now();
     loop {
@@ -130,7 +131,7 @@ fn read_on(process: &mut LiveProcess) -> Result<Option<String>> {
     }
 }
 
-/// The metrics as they are now.
+/// The current metrics.
 fn read(pid: i32) -> Result<String> {
     let process = open_process(pid)?;
     let heap = read_process(&process)?;
@@ -143,7 +144,7 @@ fn read(pid: i32) -> Result<String> {
     Ok(metrics::text(&subject, &Figures::of(&heap), &control))
 }
 
-/// As ps shows it.
+/// The program's name, as ps shows it.
 fn program(process: &LiveProcess) -> String {
     let name = std::fs::read(format!("/proc/{}/comm", process.pid)).unwrap_or_default();
     shown(name.strip_suffix(b"\n").unwrap_or(&name))
@@ -158,12 +159,12 @@ fn resident_bytes(task: i32) -> u64 {
     words.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
-/// Whoever reads the file finds the old content or the new, never a part.
+/// Replaces the file in one step: readers find the old content or the new, never a part.
 fn store(path: &Path, text: &str) -> Result<()> {
     Planned::at(path)?.write(text)
 }
 
-/// Figures of a process that is no more would be taken for those of one that runs.
+/// Removes the file: the figures of an ended process would be taken for a running one's.
 fn remove(path: &Path) -> Result<()> {
     let is_file = path.symlink_metadata().is_ok_and(|data| data.is_file());
     let removed = if is_file {
@@ -174,10 +175,10 @@ fn remove(path: &Path) -> Result<()> {
     removed.map_err(|error| failed!("cannot remove {}: {error}", path.shown()))
 }
 
-/// Also when we are told to stop: nobody writes it any more.
+/// Also removes it if we are told to stop, as nothing updates it then.
 fn remove_at_the_end(path: PathBuf, writing: Arc<Mutex<()>>) {
     signals::before_the_end(move || {
-        std::mem::forget(writing.lock()); // nor from now on
+        std::mem::forget(writing.lock()); // keeps the lock, so that nothing is written any more
         if let Err(error) = remove(&path) {
             eprintln!("hakmem: {error}");
         }
@@ -199,12 +200,12 @@ fn serve(process: LiveProcess, address: SocketAddr) -> Result<()> {
     let pid = process.pid;
     std::thread::spawn(move || end_with_process(process));
     for stream in listener.incoming() {
-        // One that is slow keeps no other one waiting, and what goes away in the middle is its own affair.
+        // A slow scraper delays no other one, and one that disconnects is ignored.
         let answering = stream.and_then(|stream| {
             std::thread::Builder::new().spawn(move || answer(stream, pid).unwrap_or(()))
         });
         if answering.is_err() {
-            std::thread::sleep(STEP / 10); // too many at once
+            std::thread::sleep(STEP / 10); // too many connections at once
         }
     }
     Ok(())
@@ -213,7 +214,7 @@ fn serve(process: LiveProcess, address: SocketAddr) -> Result<()> {
 fn end_with_process(mut process: LiveProcess) {
     let code = loop {
         wait(&process, Duration::MAX);
-        // A program that it became may be one under hakmem, too.
+        // If it executes another program, that may use hakmem, too.
         match read_on(&mut process) {
             Ok(Some(_)) => {}
             Ok(None) => break 0,
@@ -251,7 +252,7 @@ fn answer(mut stream: TcpStream, pid: i32) -> std::io::Result<()> {
     stream.write_all(body.as_bytes())
 }
 
-/// The request's head, as far as it is of a sane length and comes in time.
+/// The request's header, if it is not too long and comes in time.
 fn request(stream: &mut TcpStream) -> std::io::Result<String> {
     let begin = Instant::now();
     let mut bytes = Vec::new();

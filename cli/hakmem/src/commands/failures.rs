@@ -1,4 +1,4 @@
-//! `hakmem failures`: why allocations of a process, or of one that has died, were refused.
+//! `hakmem failures`: why allocations of a process or in a core dump were refused.
 
 use crate::output::{print_json, show, terminal};
 use crate::profile::notes;

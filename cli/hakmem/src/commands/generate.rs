@@ -1,5 +1,5 @@
-//! `hakmem generate`: man pages and shell completions, from the table that also makes the parser and
-//! `--help`. The build calls it; users do not see it.
+//! `hakmem generate`: man pages and shell completions, from the table that also makes the parser and `--help`. The build calls
+//! it; it is hidden from users.
 
 use crate::cli::Cli;
 use crate::{documents, manual};
@@ -37,13 +37,13 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The same commands; the pages of `help` are those of all the others.
+/// The same commands without `help`, whose pages would repeat those of all others.
 fn without_help(command: Command) -> Command {
     let command = command.disable_help_subcommand(true);
     command.mut_subcommands(without_help)
 }
 
-/// A page for a command and for each below it.
+/// Writes a page for a command and for each command below it.
 fn pages(command: &Command, folder: &Path) -> std::io::Result<()> {
     for below in manual::visible(command) {
         pages(below, folder)?;

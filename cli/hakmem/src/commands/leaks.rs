@@ -1,4 +1,4 @@
-//! `hakmem leaks`: what is still allocated, by call stack and age.
+//! `hakmem leaks`: memory that is still allocated, by call site and age.
 
 use crate::frames::{By, Folded};
 use crate::numbers::{self, seconds};
@@ -40,9 +40,9 @@ What lives is not what leaks: look for old blocks of which there are more and mo
 each allocation is looked at, unless --every says otherwise, which is slow; of a process that runs
 only blocks are known that were sampled: docs/profiling.md.";
 
-/// Processes that are listed; a build starts thousands.
+/// How many processes to list; a build starts thousands.
 const PROCESSES_MAX: usize = 20;
-/// Programs that are named because they became others.
+/// How many programs that executed others to name.
 const REPLACED_MAX: usize = 5;
 
 /// Show what is still allocated, by call stack and age: of a process, of a core dump, or at a program's end
@@ -88,7 +88,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Without --exit.
+    /// The process to look at, without --exit.
     fn target(&self) -> Result<Target> {
         let pid = match self.subject.as_slice() {
             [word] => word.to_str().and_then(|word| word.parse().ok()),
@@ -127,7 +127,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     Ok(signals::end_as(run.end))
 }
 
-/// What the process that was asked for has left, or all together.
+/// What the requested process has left, or all of them together.
 fn at_end(arguments: &Arguments, tree: &Tree) -> Result<Snapshot> {
     let mut parts = Vec::new();
     let mut sum: Option<Snapshot> = None;
@@ -145,7 +145,7 @@ fn at_end(arguments: &Arguments, tree: &Tree) -> Result<Snapshot> {
             };
             let mut names = Names::new(report.code.clone(), sources);
             let title = format!("{program} at its end");
-            // Ages count from the last allocation that was sampled.
+            // Ages count from the last sampled allocation.
             let last = profile.samples.iter().map(|sample| sample.time_ns).max();
             Snapshot::of(profile, &mut names, title, last)
         });
@@ -175,7 +175,7 @@ fn at_end(arguments: &Arguments, tree: &Tree) -> Result<Snapshot> {
     Ok(sum)
 }
 
-/// Programs that became others by exec: their memory was gone before anybody could look.
+/// Programs that executed others: their memory was gone before it could be read.
 fn replaced(tree: &Tree, process: Option<usize>) -> Option<String> {
     let chosen = tree.processes().enumerate().filter(|(index, _)| {
         let number = index + 1;
@@ -344,7 +344,7 @@ fn not_shown(hidden: &[&Site], form: Form) -> Option<String> {
     (!hidden.is_empty()).then(|| form.toned(&line, Tone::Faint))
 }
 
-/// Each process with what it has left: those that left most, in the order in which they started.
+/// The processes that left most, in the order of their starts.
 fn processes(parts: &[Part], form: Form) -> String {
     let left = |part: &Part| part.live.map_or(-1.0, |live| live.bytes);
     let mut largest: Vec<&Part> = parts.iter().collect();

@@ -27,7 +27,7 @@ Examples:
 Of a heap that is not hakmem's, a square is a piece of addresses, filled as far as it is resident:
 in use, in caches of threads, the allocator's own, free.";
 
-/// What else is on the screen.
+/// How many other lines are on the screen.
 const OTHER_LINES: usize = 10;
 
 /// Draw a heap: each superslab, slab and block, by what it is used for
@@ -110,7 +110,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A heap that is not hakmem's, in each of these files, or else in the terminal.
+/// Draws another allocator's heap into each of these files, or else on the terminal.
 fn others(visit: &Visit, files: [Option<Planned>; 3], all: bool) -> Result<()> {
     let [to_svg, to_png, to_html] = files;
     let is_for_screen = to_svg.is_none() && to_png.is_none() && to_html.is_none();
@@ -132,7 +132,7 @@ fn others(visit: &Visit, files: [Option<Planned>; 3], all: bool) -> Result<()> {
     Ok(())
 }
 
-/// As many as the screen has room for.
+/// As many lines as fit on the screen.
 fn lines(all: bool) -> usize {
     let screen = Term::stdout();
     if !screen.is_term() || all {
@@ -142,7 +142,8 @@ fn lines(all: bool) -> usize {
     rows.saturating_sub(OTHER_LINES).max(5)
 }
 
-/// Tenths of a second of the clock that slabs note; in a core dump the latest that the process knew.
+/// The current time of the clock by which slabs are dated, in tenths of a second; in a core dump, the latest that the process
+/// has read.
 fn now(opened: &Opened) -> u64 {
     let now = match opened {
         Opened::Live(_) => now_ns(),

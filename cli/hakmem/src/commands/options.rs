@@ -1,4 +1,4 @@
-//! `hakmem options`: what may be set, what is in force, and who set it.
+//! `hakmem options`: which values are allowed, which are in force, and who set them.
 
 use crate::documents::located;
 use crate::output::{print_json, show, terminal};
@@ -51,7 +51,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Of a program that is started here.
+/// The options of a program that is started here.
 fn here(mode: Option<&str>) -> Result<Vec<Setting>> {
     let ask = |mode: Option<&str>| Sample::start(mode)?.open()?.settings();
     let Some(mode) = mode else {

@@ -94,7 +94,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     }
 }
 
-/// Tells on standard error.
+/// Reports to standard error.
 struct Teller;
 
 impl Listener for Teller {

@@ -1,4 +1,4 @@
-//! `hakmem profile`: who allocates, in a running process or in a core dump, from samples.
+//! `hakmem profile`: who allocates, in a running process or a core dump, from samples.
 
 mod push;
 
@@ -128,7 +128,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What there is, or what comes in a while.
+/// The samples that are there, or those of some time.
 fn taken(opened: &Opened, arguments: &Arguments, before: &Profile) -> Result<Snapshot> {
     let is_on = before.every != 0 && !before.is_lent;
     let title = opened.title();

@@ -1,4 +1,4 @@
-//! `hakmem record`: every allocation of a program, into a trace.
+//! `hakmem record`: records every allocation of a program in a trace.
 
 use crate::start::{environment, prove};
 use crate::traces::MAY_LACK;
@@ -87,7 +87,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     }))
 }
 
-/// To stderr: stdout is the program's.
+/// On stderr: stdout belongs to the program.
 fn report(recorded: &Recorded, options: &Options) {
     let Recorded {
         bytes,
@@ -138,7 +138,7 @@ fn report(recorded: &Recorded, options: &Options) {
     }
 }
 
-/// Processes that are named when the recorder was not in them.
+/// How many processes without the recorder to name.
 const UNSEEN_MAX: usize = 10;
 
 fn parse_size(text: &str) -> std::result::Result<u64, String> {

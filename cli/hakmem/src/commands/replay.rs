@@ -1,4 +1,4 @@
-//! `hakmem replay`: a trace through several allocators.
+//! `hakmem replay`: replays a trace with several allocators.
 
 mod limit;
 
@@ -196,11 +196,11 @@ pub fn execute_inside(arguments: InsideArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A replay's result, and what its ratios are against.
+/// A replay's result, and the baseline of its ratios.
 struct Replayed<'a> {
     document: &'a ReplayDocument,
     baseline: &'a str,
-    /// The processes that it is of.
+    /// A line that names the processes.
     which: &'a str,
 }
 

@@ -1,4 +1,4 @@
-//! `hakmem report`: the tables of a result made again, or results and traces as one page.
+//! `hakmem report`: makes the tables of a result again, or shows results and traces as one page.
 
 use crate::output::{Output, keep_apart};
 use crate::page::Page;
@@ -82,10 +82,10 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a name stands for. It may be a pipe, and is read once.
+/// The content of a source. It may be a pipe, so it is read only once.
 enum Content {
     Folder,
-    /// To be opened as one: it may be large.
+    /// A trace; it is opened later, as it may be large.
     Trace,
     Other(Vec<u8>),
 }
@@ -112,12 +112,12 @@ impl Content {
     }
 }
 
-/// Replays have no tables here.
+/// Is it a replay? Replays have no tables here.
 fn is_replay(text: &[u8]) -> bool {
     serde_json::from_slice::<Value>(text).is_ok_and(|value| value["kind"] == KIND)
 }
 
-/// Results and traces in a folder and those in it, oldest name first.
+/// The results and traces in a folder and its subfolders, sorted by name.
 fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let cannot = |error| usage!("cannot read {}: {error}", folder.shown());
     let mut files = Vec::new();
@@ -125,7 +125,7 @@ fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
         let entry = entry.map_err(cannot)?;
         let path = entry.path();
         let end = path.extension().unwrap_or_default();
-        // A link to a folder may lead back.
+        // A link to a folder may lead back, so links are not followed.
         if entry.file_type().map_err(cannot)?.is_dir() {
             files.extend(files_below(&path)?);
         } else if path.is_file() && (end == "json" || end == "hkt") {
@@ -136,7 +136,7 @@ fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Put what a file has to show onto the page. False: it is something else.
+/// Adds a file's content to the page. False: it is of another kind.
 fn add(page: &mut Page, path: &Path, content: &Content) -> Result<bool> {
     let name = path.file_name().unwrap_or_default().shown();
     let Content::Other(text) = content else {
@@ -161,10 +161,10 @@ fn add(page: &mut Page, path: &Path, content: &Content) -> Result<bool> {
     Ok(true)
 }
 
-/// Processes that a page has each for itself; a build starts thousands.
+/// How many processes a page shows by themselves; a build starts thousands.
 const PROCESSES_MAX: usize = 10;
 
-/// The only process, or the sum of all and then those with the most events.
+/// The only process; or the sum of all, and then the processes with the most events.
 fn add_trace(page: &mut Page, name: &str, reader: &Reader) -> Result<()> {
     let (processes, whose) = choose(reader, Some(Which::All))?;
     let command = &reader.beginning.command;

@@ -1,4 +1,4 @@
-//! `hakmem run`: a program under hakmem.
+//! `hakmem run`: runs a program with hakmem.
 
 use crate::output::terminal_of_errors;
 use crate::signals;
@@ -151,10 +151,10 @@ fn print_stats(program: &Path, run: &Run, allocator: &Allocator, is_whole: bool)
     eprintln!("{}", terminal_of_errors().shown(&lines.join("\n")));
 }
 
-/// Processes that have a line each.
+/// How many processes have a line each.
 const PROCESSES_MAX: usize = 10;
 
-/// What hakmem did, for each process and for all.
+/// What hakmem did, for each process and in total.
 fn add_heap(lines: &mut Vec<String>, run: &Run, is_whole: bool) {
     let heaps = run.tree.reports();
     let mut heaps: Vec<(i32, &ExitReport, &Figures)> = heaps

@@ -1,4 +1,4 @@
-//! `hakmem snapshot`: all that commands ask of a process, in a file.
+//! `hakmem snapshot`: everything that commands read from a process, in a file.
 
 use crate::output::line;
 use crate::snapshot::Snapshot;

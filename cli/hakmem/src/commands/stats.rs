@@ -1,4 +1,4 @@
-//! `hakmem stats`: the heap of a process or of a core dump, as numbers.
+//! `hakmem stats`: the figures of a process's heap, or of a core dump's.
 
 use crate::doctor::seen::{self, Seen};
 use crate::output::{print_json, show, terminal};
@@ -37,7 +37,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Caches with a line of their own, unless --all asks for the others.
+/// How many caches have their own lines without --all.
 const CACHES: usize = 20;
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
@@ -149,7 +149,7 @@ fn totals(figures: &Figures, form: Form) -> String {
     table.render(form)
 }
 
-/// Which share of the allocations that were counted a magazine answered.
+/// The share of counted allocations that a magazine served.
 fn hits(class: &ClassFigures) -> String {
     if class.counted_allocations == 0 {
         return "-".into();
@@ -215,7 +215,7 @@ fn classes(figures: &Figures, form: Form) -> String {
     table.render(form)
 }
 
-/// Who owns a cache, in a word or two.
+/// The owner of a cache, in a word or two.
 pub fn owner_name(opened: &Opened, cache: &CacheFigures) -> String {
     let thread = opened.thread_name(cache.thread_id);
     match cache.kind {
@@ -229,7 +229,7 @@ pub fn owner_name(opened: &Opened, cache: &CacheFigures) -> String {
     }
 }
 
-/// At most so many of them, those with the most in blocks; of the others the sums.
+/// At most so many caches, those with the most bytes in blocks; and the sums of the others.
 fn caches(opened: &Opened, figures: &Figures, most: usize, form: Form) -> String {
     let is_used = |cache: &&CacheFigures| cache.slow_events > 0 || cache.slabs > 0;
     let mut shown: Vec<&CacheFigures> = figures.caches.iter().filter(is_used).collect();
@@ -274,7 +274,7 @@ fn caches(opened: &Opened, figures: &Figures, most: usize, form: Form) -> String
     table.render(form) + &all
 }
 
-/// One cache, or several together.
+/// The row of one cache, or of several together.
 fn cache_row(name: String, caches: &[&CacheFigures]) -> Vec<Cell> {
     let sum =
         |figure: fn(&CacheFigures) -> u64| caches.iter().map(|cache| figure(cache)).sum::<u64>();
@@ -291,14 +291,14 @@ fn cache_row(name: String, caches: &[&CacheFigures]) -> Vec<Cell> {
     ]
 }
 
-/// A power of two in words: "4 Ki".
+/// A power of two as text: "4 Ki".
 fn power(log2: u32) -> String {
     let units = ["", " Ki", " Mi", " Gi", " Ti"];
     let unit = usize::try_from(log2 / 10).unwrap_or(0).min(units.len() - 1);
     format!("{}{}", 1_u64 << (log2 % 10), units[unit])
 }
 
-/// With option debug_timing: how long slow paths took.
+/// How long slow paths took, with option debug_timing.
 fn timings(figures: &Figures, form: Form) -> String {
     if figures.timings.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! `hakmem top`: the heap of a running process, as it changes.
+//! `hakmem top`: shows the heap of a running process as it changes.
 
 use crate::output::{is_screen, show, terminal, wants_colour};
 use crate::say;
@@ -35,7 +35,7 @@ heap is read as a whole, and less often, so that looking takes a fifth of the ti
 it ends, or becomes another program, the command ends with a line that says so, and exit code 0.
 In a pipe, with -n, and where TERM is not set or dumb, plain lines are printed.";
 
-/// How soon a signal is noticed that asks us to stop.
+/// How soon a signal that stops us is noticed.
 const STEP: Duration = Duration::from_millis(200);
 
 /// Watch the heap of a running process: sizes, caches or arenas, rates, policies
@@ -78,7 +78,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
-/// Until it ends, which is no mistake of anybody's.
+/// Prints lines until the process ends, which is no error.
 fn print_lines(pid: i32, delay: Duration, count: Option<u64>) -> Result<ExitCode> {
     let mut watched = Watched::begin(pid)?;
     let room = terminal().width().unwrap_or(usize::MAX);
@@ -121,10 +121,10 @@ fn print_processes() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is on the screen: one process, or all that there are to choose from.
+/// What the screen shows: one process, or the list of all.
 struct Shown {
     watched: Option<Watched>,
-    /// Given on the command line: there is no list to go back to.
+    /// The process was given on the command line, so there is no list to go back to.
     is_only: bool,
     search: Search,
     found: Vec<Found>,
@@ -137,10 +137,10 @@ fn take_screen() -> Result<DefaultTerminal> {
 
 fn give_screen_back() {
     ratatui::restore();
-    let _ = execute!(stdout(), Show); // the end of a `DefaultTerminal` would do that
+    let _ = execute!(stdout(), Show); // dropping a `DefaultTerminal` would also do this
 }
 
-/// The shell has the terminal until it lets us go on.
+/// Stops us; the shell has the terminal until it continues us.
 fn stop(terminal: &mut DefaultTerminal) -> Result<()> {
     give_screen_back();
     signals::stop_ourselves();
@@ -174,7 +174,7 @@ fn on_screen(watched: Option<Watched>, delay: Duration) -> Result<ExitCode> {
 }
 
 impl Shown {
-    /// Until the user or the process ends; what is then to be said.
+    /// Runs until the user or the process ends it; returns a last message.
     fn run(&mut self, terminal: &mut DefaultTerminal, delay: Duration) -> Result<Option<String>> {
         let mut next = Instant::now();
         loop {
@@ -211,7 +211,7 @@ impl Shown {
         }
     }
 
-    /// Some: the process has ended, and with it the command.
+    /// Some: the process has ended, and so must the command.
     fn look(&mut self) -> Option<String> {
         if self.choice.is_paused {
             return None;
@@ -323,7 +323,7 @@ impl Shown {
         let rows = screen::chosen_processes(&self.found, &self.choice);
         let row = rows.rows.get(self.choice.selected);
         let pid = row.and_then(|row| row[1].text.parse().ok());
-        // One that has ended meanwhile disappears from the list by itself.
+        // A process that has ended meanwhile disappears from the list by itself.
         self.watched = pid.and_then(|pid| Watched::begin(pid).ok());
         self.choice.filter.clear();
     }

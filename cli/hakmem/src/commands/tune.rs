@@ -1,4 +1,4 @@
-//! `hakmem tune`: which options suit a program best, by a tournament over repeated runs.
+//! `hakmem tune`: finds the options that suit a program best, by a tournament of repeated runs.
 
 use crate::numbers::RUNS_RANGE;
 use crate::output::{show, terminal};
@@ -170,7 +170,7 @@ impl Program {
     }
 }
 
-/// The mean over the run; of one too short for that, the peak.
+/// The mean over the run; if the run is too short for that, the peak.
 fn resident_kib(run: &Run) -> f64 {
     let sum: f64 = run.timeline.iter().map(|(_, kib)| *kib as f64).sum();
     if run.timeline.is_empty() {

@@ -1,4 +1,4 @@
-//! `hakmem verify`: which allocator a program or a process really uses.
+//! `hakmem verify`: shows which allocator a program or a process really uses.
 
 use crate::output::{print_json, show, terminal};
 use crate::start;
@@ -82,7 +82,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     })
 }
 
-/// What is asked about.
+/// The process or program to examine.
 struct Subject {
     title: String,
     proof: Proof,
@@ -135,7 +135,7 @@ fn program(arguments: &Arguments, expected: &Allocator) -> Result<Subject> {
     } else {
         env::vars_os().collect()
     };
-    // Of a script it is the interpreter that asks for memory.
+    // For a script, the interpreter allocates.
     let words = if executable.is_script() { &[] } else { words };
     let loaded = probe::load(&executable.binary, words, environment)?
         .map_err(|blind| failed!("{shown}: {blind}"))?;
@@ -151,42 +151,42 @@ fn program(arguments: &Arguments, expected: &Allocator) -> Result<Subject> {
     })
 }
 
-/// Everything that can be said, for people and for programs.
+/// All findings, as text and as JSON.
 #[derive(Serialize)]
 struct Findings {
     subject: String,
     program: PathBuf,
     expected: String,
-    /// The expected allocator is a part of the program, not a library.
+    /// The expected allocator is a part of the program instead of a library.
     is_linked_in: bool,
-    /// Why it does not use the expected allocator; null when it does.
+    /// Why it does not use the expected allocator; null if it does.
     refusal: Option<String>,
     /// What can be done about it.
     advice: Option<String>,
-    /// Files that define the core of the family, with what they are.
+    /// The files that define the core of the family, and what they are.
     owners: Vec<Owner>,
-    /// For each function of the family the file that answers first.
+    /// For each function of the family, the first file that defines it.
     definers: IndexMap<String, PathBuf>,
-    /// Functions that are asked for and that the owner leaves to another file.
+    /// Functions that are imported, but that the owner leaves to another file.
     fallen_through: IndexMap<String, PathBuf>,
-    /// Objects whose calls go elsewhere than the rest of the process's.
+    /// Objects whose calls do not go where the rest of the process's calls go.
     bound_elsewhere: Vec<String>,
-    /// Allocators inside objects that are not the owner.
+    /// Allocators inside objects other than the owner.
     bundled: Vec<String>,
-    /// For each object that asks for memory where its calls go.
+    /// For each object that allocates, where its calls go.
     objects: IndexMap<String, IndexMap<String, String>>,
     /// Pointers in the process that hakmem's address map knows.
     known_pointers: Option<usize>,
-    /// Pointers into the C library's own heap, where hakmem leaves nothing.
+    /// Pointers into the C library's own heap, which hakmem leaves unused.
     break_pointers: Option<usize>,
-    /// Whether the address map knows a block that malloc returned in the process just now.
+    /// Does the address map know a block that malloc has just returned in the process?
     knows_its_block: Option<bool>,
 }
 
 #[derive(Serialize)]
 struct Owner {
     path: PathBuf,
-    /// What is recognised in it.
+    /// The allocators that were recognised in it.
     is: Vec<String>,
     version: Option<String>,
     build_id: Option<String>,
@@ -359,7 +359,7 @@ fn owner(path: &Path, proof: &Proof, catalogue: &Catalogue) -> Owner {
     }
 }
 
-/// The release of the hakmem inside a program that has not run.
+/// The release of hakmem inside a program that has not run.
 fn linked_release(path: &Path) -> Option<String> {
     let file = inside(path).contains(OURS).then(|| fs::read(path).ok())??;
     Control::release_in(&file)
@@ -383,14 +383,14 @@ fn contradiction(proof: &Proof, expected: &Allocator) -> Option<String> {
     })
 }
 
-/// The allocators that are recognised in a file.
+/// The allocators that were recognised in a file.
 fn inside(path: &Path) -> BTreeSet<&'static str> {
     elf::read_cached(path)
         .map(|file| file.allocators.clone())
         .unwrap_or_default()
 }
 
-/// Whether the program itself is the allocator: not the library that is expected, but one of its kind.
+/// Is the program itself the allocator: of the expected kind, but not the expected library?
 fn is_linked_in(proof: &Proof, expected: &Allocator) -> bool {
     let is_owner = proof.owners() == BTreeSet::from([proof.program.as_path()]);
     let inside = inside(&proof.program);
@@ -432,10 +432,10 @@ fn advice(proof: &Proof, expected: &Allocator) -> Option<String> {
     })
 }
 
-/// What the owners are, where that is a surprise.
+/// What the owners are, if that is unexpected.
 fn recognised(proof: &Proof, expected: &Allocator) -> String {
     if proof.is_static {
-        return String::new(); // said already
+        return String::new(); // the refusal says it already
     }
     let names: Vec<&str> = proof
         .owners()

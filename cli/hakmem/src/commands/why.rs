@@ -1,4 +1,4 @@
-//! `hakmem why`: who pins memory, why it grew, and why an allocation failed.
+//! `hakmem why`: who pins memory, why memory grew, and why an allocation failed.
 
 use crate::frames;
 use crate::moment::Moment;
@@ -61,13 +61,13 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Refused allocations that are shown; 'hakmem failures' has more.
+/// How many refused allocations to show; 'hakmem failures' shows more.
 const FAILURES: usize = 3;
 
-/// What a site's blocks hold.
+/// What the blocks of a site pin.
 #[derive(Clone, Debug, Default, Serialize)]
 struct Pin {
-    /// Estimated: free bytes of sparse slabs, divided among the blocks that lie there.
+    /// An estimate: the free bytes of sparse slabs, divided among the blocks in them.
     pinned_bytes: f64,
     blocks: f64,
     samples: u64,
@@ -75,7 +75,7 @@ struct Pin {
     frames: Vec<String>,
 }
 
-/// What there is in sparse slabs, exactly.
+/// The exact contents of sparse slabs.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Sparse {
     slabs: u64,
@@ -113,9 +113,9 @@ fn compare(before: &Moment, after: &Moment, to_save: Option<Planned>, json: bool
     saved
 }
 
-/// As it is now.
+/// The process as it is now.
 fn report(arguments: &Arguments, opened: &Opened, to_save: Option<Planned>) -> Result<()> {
-    // Names take a while: what is to add up is read after them, together.
+    // Finding names takes time, so figures that must add up are read together afterwards.
     let named = snapshot(opened)?;
     let profile = opened.profile()?;
     let heap = opened.heap()?;
@@ -160,7 +160,7 @@ fn report(arguments: &Arguments, opened: &Opened, to_save: Option<Planned>) -> R
     saved
 }
 
-/// Of each sparse slab, by its first block's address: the free bytes for one of its live blocks.
+/// For each sparse slab, by its first block's address: its free bytes per live block.
 fn sparse_slabs(heap: &Heap, share: f64) -> (HashMap<u64, f64>, Sparse) {
     let mut pinning = HashMap::new();
     let mut sparse = Sparse::default();

@@ -1,4 +1,4 @@
-//! `hakmem cold`: what of the live blocks is not touched, all zero, or resident for a neighbour's sake; by call site and size.
+//! `hakmem cold`: which live blocks are untouched, all zero, or resident only because of a neighbour; by call site and size.
 
 mod rows;
 mod text;
@@ -71,22 +71,22 @@ enum Allocator {
     Glibc,
 }
 
-/// All that is said.
+/// Everything that is shown.
 #[derive(Serialize)]
 struct Report {
     title: String,
-    /// Whose heap it is.
+    /// The allocator of the heap.
     allocator: Allocator,
-    /// Is what was only read known to be in use? Else it counts as cold.
+    /// Is a block that was only read known to be in use? If not, it counts as cold.
     reads_are_known: bool,
     price_of_a_gib: Option<f64>,
     total: Figures,
-    /// One in so many bytes is a sample; 0: sampling is off.
+    /// The mean distance of samples in bytes; 0: sampling is off.
     every: u64,
     sites: Vec<Site>,
     sizes: Vec<Size>,
     how: How,
-    /// What is missing of the samples, and why some frames have no names: a sentence each.
+    /// What is missing in the samples, and why some frames have no names: one sentence each.
     limits: Vec<String>,
     notes: Vec<String>,
 }
@@ -96,11 +96,11 @@ struct Figures {
     live_bytes: u64,
     resident_bytes: u64,
     cold_bytes: u64,
-    /// Two deviations; 0: exact.
+    /// Two standard deviations; 0: exact.
     cold_off_bytes: u64,
     beside_bytes: u64,
     zero_bytes: u64,
-    /// Of what is cold.
+    /// The price of cold memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     price: Option<f64>,
 }
@@ -178,7 +178,7 @@ fn report(opened: &Opened, arguments: &Arguments) -> Result<Report> {
     })
 }
 
-/// Two looks, and the time between them.
+/// Makes two looks, with the time between them.
 fn look(
     opened: &Opened,
     process: &LiveProcess,
@@ -196,14 +196,14 @@ fn look(
         let cold = after.compare(process, blocks.as_mut(), &profile);
         Ok((cold.map_err(lost)?, profile))
     });
-    // What was read of a process that ended meanwhile is nothing.
+    // What was read of a process that has ended meanwhile is discarded.
     match process.lost() {
         Some(error) => Err(lost(error)),
         None => cold,
     }
 }
 
-/// Its blocks and their samples. glibc has no samples.
+/// The process's blocks, and their samples. glibc has no samples.
 fn read<'a>(
     opened: &Opened,
     process: &'a LiveProcess,
@@ -223,7 +223,7 @@ fn read<'a>(
     }
 }
 
-/// It was there when it was opened.
+/// The error for a process that could be opened, but not read.
 fn lost(process: &LiveProcess, error: &HeapError) -> Error {
     match error {
         HeapError::Gone(_) | HeapError::Became(_) => failed!(

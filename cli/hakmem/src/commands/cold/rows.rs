@@ -1,4 +1,4 @@
-//! What is cold by call site, and by size.
+//! Cold memory by call site and by size.
 
 use super::{Arguments, Figures};
 use crate::frames::{self, By};
@@ -11,13 +11,13 @@ use std::collections::{BTreeMap, HashMap};
 
 #[derive(Debug, Serialize)]
 pub struct Site {
-    /// The innermost first; with --by, what the row is about.
+    /// The innermost first; with --by, the subject of the row.
     pub frames: Vec<String>,
     pub samples: u64,
     pub blocks: f64,
     #[serde(flatten)]
     pub figures: Figures,
-    /// By what a block takes.
+    /// By the size of a block.
     pub sizes: Vec<Size>,
 }
 
@@ -30,7 +30,7 @@ pub struct Size {
     pub figures: Figures,
 }
 
-/// What is added up in a row.
+/// The sums of a row.
 #[derive(Default)]
 struct Sum {
     samples: u64,
@@ -50,7 +50,7 @@ impl Sum {
     }
 }
 
-/// Those with most cold memory first.
+/// The call sites with most cold memory first.
 pub fn sites(
     parts: &[OfStack],
     profile: &Profile,
@@ -101,7 +101,7 @@ pub fn sites(
     sites
 }
 
-/// Those that the program has blocks of, with most cold memory first.
+/// The sizes that have blocks, with most cold memory first.
 pub fn sizes(all: &[OfSize], price: Option<f64>) -> Vec<Size> {
     let mut sizes: Vec<Size> = all
         .iter()

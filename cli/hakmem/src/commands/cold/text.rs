@@ -1,4 +1,4 @@
-//! What is cold, for people.
+//! Cold memory as text.
 
 use super::rows::{Site, Size};
 use super::{Allocator, Figures, Report};
@@ -9,9 +9,9 @@ use hakmem_heap::idle::Without;
 use hakmem_lab::render::number::{age, bytes, duration, grouped};
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 
-/// Sizes in a table; what comes behind is one line.
+/// How many sizes a table shows; further ones are summed up in one line.
 const SIZES: usize = 12;
-/// On a narrower screen names need the room more than what is live.
+/// On a narrower screen, names need the space more than live bytes.
 const WIDE: usize = 100;
 
 pub fn text(report: &Report, folded: &Folded, form: Form) -> String {
@@ -32,7 +32,7 @@ pub fn text(report: &Report, folded: &Folded, form: Form) -> String {
     parts.join("\n\n") + "\n"
 }
 
-/// What the word stands for here.
+/// The meaning of "cold" in this result.
 fn meaning(how: &How) -> String {
     let time = age(how.seconds);
     let why = match how.without_idle_bits {
@@ -102,7 +102,7 @@ fn referenced(how: &How) -> Option<String> {
     ))
 }
 
-/// The columns that sites and sizes begin with.
+/// The first columns of the tables of sites and sizes.
 fn table_of_figures() -> Table {
     let mut table = Table::default();
     table.number_column("cold", 0);
@@ -218,7 +218,7 @@ fn name(size: &Size, allocator: Allocator) -> String {
     }
 }
 
-/// What was done, and what that costs the process.
+/// How the looks were made, and what that costs the process.
 fn how(how: &How) -> String {
     let pages = |looked_at: u64, all: u64| match looked_at < all {
         true => format!("{} of {}", grouped(looked_at), grouped(all)),

@@ -1,4 +1,4 @@
-//! `hakmem profile --push`: profiles to a server, once or again and again.
+//! `hakmem profile --push`: sends profiles to a server, once or regularly.
 
 use super::Arguments;
 use crate::profile::Snapshot;
@@ -15,7 +15,7 @@ use hakmem_lab::{failed, usage};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Profiles that wait for a server that is away: at one a minute, an hour's.
+/// How many profiles wait for a server that does not answer: at one per minute, those of an hour.
 const WAITING_MAX: usize = 60;
 
 #[derive(Args)]
@@ -37,7 +37,7 @@ impl Push {
         self.interval.is_some()
     }
 
-    /// Send a profile, if that was asked for.
+    /// Sends a profile, if requested.
     pub fn once(&self, snapshot: &Snapshot, pid: Option<i32>) -> Result<()> {
         let (Some(server), Some(pid)) = (&self.to, pid) else {
             return Ok(());
@@ -51,18 +51,18 @@ impl Push {
     }
 }
 
-/// Those that are not sent yet, the oldest first.
+/// Profiles that are not sent yet, the oldest first.
 struct Outbox<'a> {
     server: &'a Server,
     waiting: VecDeque<Parcel>,
     sent: usize,
     lost: usize,
-    /// What the last try has said.
+    /// The error of the last attempt.
     trouble: Option<String>,
 }
 
 impl Outbox<'_> {
-    /// Send it behind all that wait. What cannot be sent stays, and that is said once.
+    /// Sends a profile after all that wait. Those that cannot be sent stay, and this is reported once.
     fn send(&mut self, parcel: Parcel, go_on: impl Fn()) {
         self.waiting.push_back(parcel);
         while let Some(parcel) = self.waiting.front() {
@@ -112,7 +112,7 @@ impl Outbox<'_> {
     }
 }
 
-/// Until the process ends, or a signal or the time says that it is enough; what was seen until then is sent as well.
+/// Sends until the process ends, a signal comes, or the time is over. What was seen until then is also sent.
 pub fn regularly(
     process: &LiveProcess,
     title: &str,
@@ -150,14 +150,14 @@ pub fn regularly(
         end,
         interval,
     };
-    // Also while what was seen is sent.
+    // Also while a profile is sent.
     let ends = EndsHeld::begin();
     let mut before = Some(first);
     while let Some(seen) = before {
         before = regular.next(&seen, &mut outbox)?;
     }
     if let Some(sampling) = regular.sampling.filter(|_| process.lost().is_none()) {
-        // Whoever has ended it needs nothing of it any more.
+        // If something else has ended it, the result does not matter.
         let _ = sampling.end();
     }
     drop(ends);
@@ -169,14 +169,14 @@ struct Regular<'a> {
     title: &'a str,
     labels: Labels,
     every: u64,
-    /// None: it was on before.
+    /// None: sampling was already on.
     sampling: Option<Sampling<'a>>,
     end: Option<Instant>,
     interval: f64,
 }
 
 impl Regular<'_> {
-    /// Look for an interval, and send what was seen in it. None: that was the last one.
+    /// Looks for one interval, and sends what was seen. None: that was the last interval.
     fn next(&self, before: &Profile, outbox: &mut Outbox) -> Result<Option<Profile>> {
         let process = self.process;
         let rest = self
@@ -185,7 +185,7 @@ impl Regular<'_> {
         let seconds = rest.map_or(self.interval, |rest| rest.as_secs_f64().min(self.interval));
         let looked = match look(process, seconds, self.every, self.sampling.is_none()) {
             Ok(looked) => looked,
-            // Between two looks: what was seen of it is sent already.
+            // The process ended between two looks; what was seen of it is sent already.
             Err(error) if outbox.has_some() && process.lost().is_some() => {
                 eprintln!("hakmem: {error}");
                 return Ok(None);
@@ -194,7 +194,7 @@ impl Regular<'_> {
         };
         let snapshot = looked.snapshot(process, self.title.into(), before);
         outbox.send(outbox.server.parcel(&snapshot, &self.labels), || {
-            // A server may be slow, and the process has to be asked in time to go on.
+            // A server may be slow, and the process's lease must be renewed in time.
             if let Some(sampling) = &self.sampling {
                 let _ = sampling.renew(now_ns().unwrap_or(0));
             }

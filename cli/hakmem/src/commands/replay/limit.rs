@@ -1,4 +1,4 @@
-//! `hakmem replay --limit`: under which allocators a program would have fitted, and where it would not have.
+//! `hakmem replay --limit`: with which allocators a program would have fitted into a limit, and where it would not have.
 
 use crate::frames::place;
 use hakmem_lab::allocator::Catalogue;
@@ -13,7 +13,7 @@ use hakmem_trace::replay::ReplayDocument;
 use hakmem_trace::replayer::Touch;
 use hakmem_trace::symbols::Symbols;
 
-/// What is tried as well where all allocators are: settings with which these keep less.
+/// Settings with which allocators keep less memory; with all allocators, these are tried, too.
 const LEANER: [(&str, &str); 4] = [
     ("hakmem", "HAKMEM_MODE=memory"),
     ("glibc", "MALLOC_ARENA_MAX=1"),
@@ -40,7 +40,7 @@ pub fn all_with_settings(catalogue: &Catalogue) -> Vec<String> {
     names.into_iter().chain(leaner).collect()
 }
 
-/// Say who made the calls.
+/// Names the callers of the calls that were found.
 pub fn name_calls(document: &mut ReplayDocument, reader: &Reader) -> Result<()> {
     let process = document.process;
     let Some(limit) = &mut document.limit else {
@@ -107,7 +107,7 @@ fn row(verdict: &Verdict, limit: u64) -> Vec<Cell> {
     ]
 }
 
-/// In ever shorter forms.
+/// The excess in shorter and shorter forms.
 fn excess(verdict: &Verdict) -> Vec<String> {
     match (&verdict.place, verdict.between) {
         (Some(place), _) => call(place),
@@ -128,7 +128,7 @@ fn call(found: &Place) -> Vec<String> {
     if found.frames.is_empty() {
         forms.extend([what, at]);
     } else {
-        // Who called says more than when.
+        // The caller tells more than the time.
         let places = place(&found.frames);
         forms.extend(places.iter().map(|place| format!("{what}, {place}")));
         forms.extend(places.last().map(|place| format!("{number}: {place}")));

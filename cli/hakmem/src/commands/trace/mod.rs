@@ -31,7 +31,7 @@ Examples:
   hakmem trace top-sites trace.hkt --by live      # of a trace recorded with --stacks
   hakmem trace export --parquet events.parquet trace.hkt";
 
-/// Processes that `info` lists; a build starts thousands.
+/// How many processes `info` lists; a build starts thousands.
 const PROCESSES_MAX: usize = 20;
 
 /// Look into a trace: what it has, sizes, lifetimes, call sites; export it
@@ -120,7 +120,7 @@ fn show(source: &Source, print: fn(&Analysis)) -> Result<()> {
     Ok(())
 }
 
-/// A table with the given heads: a name, which stays whole, then numbers. With each how little it would be missed.
+/// A table with these columns: a name, which is never cut, then numbers, each with how dispensable it is.
 fn table(name: &str, numbers: &[(&str, u8)]) -> Table {
     let mut table = Table::default();
     table.text_column(name, 0);
@@ -173,7 +173,7 @@ fn info(source: &Source) -> Result<()> {
     Ok(())
 }
 
-/// Those that called most, in the order in which they started.
+/// The processes with most calls, in the order of their starts.
 fn print_processes(analyses: &[Analysis]) {
     let mut shown: Vec<&Analysis> = analyses.iter().collect();
     shown.sort_by_key(|one| Reverse(one.calls.all()));
@@ -288,7 +288,7 @@ fn print_head(reader: &Reader) {
     }
 }
 
-/// A line for each of the first processes, and one for the others.
+/// A line for each of the first processes, and one for the rest.
 fn print_some(label: &str, processes: &[Unseen]) {
     for one in processes.iter().take(PROCESSES_MAX) {
         line(&format!("{label} {one}"));

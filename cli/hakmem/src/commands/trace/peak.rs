@@ -1,4 +1,4 @@
-//! `hakmem trace peak`: who held what when most was live, and which blocks lived only for a moment.
+//! `hakmem trace peak`: who held what when the most bytes were live, and which blocks were temporary.
 
 use super::{add_row, percent, print_table, size_range, table};
 use crate::frames::{By, Folded, place};

@@ -41,7 +41,7 @@ pub struct TopSites {
     full: bool,
 }
 
-/// Before each function of a stack.
+/// Precedes each function of a stack.
 const INDENT: &str = "    ";
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -122,11 +122,11 @@ pub fn top_sites(question: &TopSites) -> Result<()> {
 struct Named {
     site: Site,
     frames: Vec<String>,
-    /// In which it was seen.
+    /// The processes in which it was seen.
     processes: Vec<u32>,
 }
 
-/// Add a process's sites: a stack of the same names is one site. And why some frames have no names.
+/// Adds a process's sites: stacks with the same names become one site. Returns why some frames have no names.
 fn add_sites(
     all: &mut Vec<Named>,
     unnamed: &mut Vec<String>,

@@ -1,5 +1,4 @@
-//! Looking into processes that are hard to look into: one that hangs inside the allocator, and one
-//! that may not be read.
+//! Reads processes that are hard to read: one that hangs inside the allocator, and one that may not be read.
 
 mod support;
 
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 use support::waiting::{WAITS, Waiting};
 use support::{Workshop, library, make_program};
 
-/// Stands still in the middle of a walk over the heap, holding every lock of the allocator.
+/// Stops in the middle of a walk over the heap, and holds every lock of the allocator.
 const HANGS: &str = r#"
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -60,7 +59,7 @@ fn a_process_that_hangs_inside_the_allocator_can_be_looked_into() {
         .says("hakmem_live_blocks{");
 }
 
-/// Told "h", it may not be read any more.
+/// After "h", it may not be read any more.
 const HIDES_LATER: &str = r#"
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -77,7 +76,7 @@ int main(void)
 }
 "#;
 
-/// That it has ended was said once.
+/// Commands once said that it had ended.
 #[test]
 fn a_process_that_may_not_be_read_any_more_has_not_ended() {
     const NOBODYS: u32 = 64_997;
@@ -130,7 +129,7 @@ fn a_process_that_may_not_be_read_any_more_has_not_ended() {
         assert!(begin.elapsed() < Duration::from_secs(30), "no file came");
         std::thread::sleep(Duration::from_millis(20));
     }
-    std::thread::sleep(Duration::from_secs(1)); // all have begun
+    std::thread::sleep(Duration::from_secs(1)); // by then, all have begun
     process.tell("h");
     for (child, look) in children.into_iter().zip(looks) {
         let answer = support::Answer::from(child.wait_with_output().unwrap());
@@ -145,7 +144,7 @@ fn a_process_that_may_not_be_read_any_more_has_not_ended() {
     assert!(std::fs::metadata(file).is_err(), "the file is left");
 }
 
-/// Before WAITS: may not be read by its own user either; root may all the same.
+/// Before WAITS: not even its own user may read it; root may.
 const HIDES: &str = r#"
 #include <sys/prctl.h>
 __attribute__((constructor)) static void hide(void)
@@ -157,7 +156,7 @@ __attribute__((constructor)) static void hide(void)
 #[test]
 fn what_may_not_be_read_says_what_to_do() {
     const NOBODY: u32 = 65534;
-    /// Nothing runs for this one.
+    /// A user ID without any processes.
     const NOBODYS: u32 = 64_998;
     let workshop = Workshop::open();
     let mut command = Command::new(workshop.compile("hides", &format!("{HIDES}{WAITS}"), &[]));
@@ -178,7 +177,7 @@ fn what_may_not_be_read_says_what_to_do() {
         );
     }
     if is_root {
-        // A process that may do more than this root.
+        // A process with more capabilities than this root.
         for subcommand in ["stats", "verify", "doctor"] {
             let mut weak = Command::new("setpriv");
             weak.args(["--inh-caps=-sys_ptrace", "--bounding-set=-sys_ptrace"]);

@@ -1,4 +1,4 @@
-//! `hakmem bench` on the project's own workloads, in their smallest form.
+//! `hakmem bench` with the project's own workloads, with the smallest inputs.
 
 mod support;
 
@@ -66,7 +66,7 @@ fn services_are_looked_at_when_they_are_full_and_when_they_have_dropped_their_da
     let moments = one["samples"][0]["moments"].as_object_mut().unwrap();
     assert_eq!(moments.len(), 3);
     assert!(moments["full"][1].as_u64().unwrap() > 4000);
-    // A moment at which an earlier version kept less.
+    // An earlier result, in which hakmem kept less at each moment.
     for (_, moment) in moments.iter_mut() {
         moment[1] = 100.into();
     }
@@ -156,7 +156,7 @@ fn the_check_says_what_has_become_worse() {
         )
     };
     run(&["--export", "before.json"]).ended_with(0);
-    // An earlier result in which hakmem used a tenth of the memory, and took for ever.
+    // An earlier result, in which hakmem used a tenth of the memory, and took very long.
     let mut before = document(&workshop, "before.json");
     for sample in before["samples"].as_array_mut().unwrap() {
         sample["tree_peak_kib"] = 100.into();
@@ -171,7 +171,7 @@ fn the_check_says_what_has_become_worse() {
         .ended_with(1)
         .says("worse   tiny-16: peak memory of hakmem")
         .says("better  tiny-16: time");
-    // The one before is the last, and the release is the one before that.
+    // The previous result is the last one, and the release is the one before that.
     run(&["--export", "again.json", "--check"]).says("after.json");
     run(&["--export", "again.json", "--check=release"])
         .ended_with(1)
@@ -237,7 +237,7 @@ fn the_results_of_the_earlier_runner_can_still_be_read() {
     let workshop = Workshop::open();
     let path = root().join("bench/results/amd-epyc-2cpu/2026-11-21-1fbe08ef32-full.json");
     let answer = workshop.hakmem(&["report", text(&path)]);
-    // The means that were published from it.
+    // The same means as were published from this file.
     answer
         .ended_with(0)
         .says("hakmem     1.371  1.361        1.791         32");

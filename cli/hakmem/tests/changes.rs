@@ -1,10 +1,10 @@
-//! What has changed between two profiles or traces, as a table and as a flame graph in two colours.
+//! The changes between two profiles or traces, as a table and as a flame graph in two colours.
 
 mod support;
 
 use support::{Workshop, text};
 
-/// Leaves what it is told to, by two functions, and frees more.
+/// Keeps blocks of the given sizes, from two functions, and frees another one.
 const PROGRAM: &str = r#"
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ int main(int count, char **words)
 const BEFORE: [&str; 3] = ["30000", "70000", "10"];
 const AFTER: [&str; 3] = ["90000", "50000", "200000"];
 
-/// Saves what is left, or records it, as "before" and "after".
+/// Saves or records what the program has left, as "before" and "after".
 fn two(workshop: &Workshop, command: &[&str]) {
     let program = workshop.compile("program", PROGRAM, &["-g"]);
     for (name, words) in [("before", BEFORE), ("after", AFTER)] {

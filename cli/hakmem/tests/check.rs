@@ -1,4 +1,4 @@
-//! A program keeps to its budget of memory, or the check fails and says by how much it does not.
+//! A program keeps to its memory budget, or the check fails and says by how much it does not.
 
 mod support;
 
@@ -6,7 +6,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use support::{Answer, Workshop, text};
 
-/// Allocates so many blocks of 1,000 bytes by one function and one large block by another, and says something.
+/// Allocates so many blocks of 1,000 bytes in one function and one large block in another, and prints something.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,7 +99,7 @@ fn a_baseline_is_what_the_same_program_took_before() {
     more.ended_with(1)
         .says("+20.0 %")
         .says("2 of 2 limits are not kept");
-    // A trace is as good as the program.
+    // A trace gives the same result as the program.
     let program = workshop.path("program");
     let record = ["record", "--stacks", "--", text(&program), "120"];
     workshop.hakmem(&record).ended_with(0);
@@ -167,7 +167,7 @@ fn one_that_is_killed_leaves_nothing_behind() {
     assert_eq!(left, 0);
 }
 
-/// Neither a child that frees what its parent has allocated, nor a program without an allocation has a call stack.
+/// A child that only frees its parent's blocks has no call stacks, and neither has a program without allocations.
 #[test]
 fn who_asks_for_no_memory_is_measured_too() {
     let workshop = shop(
@@ -201,7 +201,7 @@ int main(int count, char **words)
     }
 }
 
-/// What a child that nothing can be preloaded into allocates is not known, and so no limit is kept.
+/// The allocations of a child into which nothing can be preloaded are unknown, so no limit counts as kept.
 #[test]
 fn a_program_with_a_child_that_cannot_be_recorded_is_not_compared() {
     let workshop = shop("[total]\nallocations = '<= 1000'\n");
@@ -218,7 +218,7 @@ fn a_program_with_a_child_that_cannot_be_recorded_is_not_compared() {
     );
     answer.ended_with(1).says(&why);
     assert_eq!(answer.output, "");
-    // A trace has what it has, and that is said.
+    // A trace is checked as it is, with a warning.
     let program = workshop.path("program");
     workshop
         .hakmem(&["record", "--", text(&program)])
@@ -229,12 +229,12 @@ fn a_program_with_a_child_that_cannot_be_recorded_is_not_compared() {
         .ended_with(0)
         .says("hakmem: warning: trace.hkt lacks process ")
         .says("is statically linked");
-    // Resident memory is measured of it as well.
+    // Resident memory can also be measured for this program.
     workshop.write("budget.toml", "[total]\npeak_resident = '<= 1GiB'\n");
     check(&workshop, &["--runs", "1"], &[]).ended_with(0);
 }
 
-/// A function of another name now, or a program without names, is no reason to be content.
+/// If a function was renamed, or a program has no names, the check must not pass silently.
 #[test]
 fn a_call_site_that_is_not_found_is_named() {
     let workshop = shop("[site.'parse_*']\nallocated = '<= 1'\n[site.gone]\nallocated = '<= 1'\n");
@@ -250,7 +250,7 @@ fn a_call_site_that_is_not_found_is_named() {
     stripped.says(&warning("parse_*")).says(&warning("gone"));
 }
 
-/// Holds all that it reads.
+/// Keeps everything that it reads.
 const READER: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-//! `hakmem cold`: what of the live blocks nobody touches, in a process of which that is known.
+//! `hakmem cold` in a process whose untouched live blocks are known.
 
 mod support;
 
@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use support::waiting::Waiting;
 use support::{Workshop, library};
 
-/// Has blocks that it never touches again, some of them zero, and others that it writes to all the time: on pages of their
-/// own, beside some of the former, and in one half of a large block.
+/// Has blocks that it never touches again, some of them zero, and others that it writes to all the time: on separate pages,
+/// beside untouched ones, and in one half of a large block.
 const PROGRAM: &str = r#"
 #include <poll.h>
 #include <stdint.h>
@@ -82,7 +82,7 @@ fn start(workshop: &Workshop, sample_bytes: &str) -> Waiting {
     Waiting::start(command.env("HAKMEM_SAMPLE_BYTES", sample_bytes))
 }
 
-/// Two seconds: however busy the machine, the program comes round in them.
+/// Two seconds: even on a busy machine, the program makes a round in that time.
 fn cold(workshop: &Workshop, process: &Waiting, more: &[&str]) -> Value {
     let pid = process.pid();
     let arguments = [&["cold", &pid, "--seconds", "2", "--json"], more].concat();
@@ -108,13 +108,13 @@ fn of_size(report: &Value, bytes: u64) -> &Value {
     found.unwrap_or_else(|| panic!("no blocks of {bytes} in {report}"))
 }
 
-/// Pages that the kernel may have no idle bits of: those on their way to its lists, and the last ones of the machine's memory.
+/// Pages that may lack idle bits: those on their way to the kernel's lists, and the last ones of the machine's memory.
 fn unmarked_bytes(report: &Value) -> f64 {
     let bits = report["reads_are_known"] == true;
     if bits { 100.0 * 4096.0 } else { 0.0 }
 }
 
-/// A figure is so many bytes, give or take a few pages that are half another's.
+/// The figure is this many bytes, give or take a few shared pages.
 #[track_caller]
 fn is_about(row: &Value, figure: &str, bytes: f64, fewer: f64) {
     let found = row[figure].as_f64().unwrap();
@@ -144,7 +144,7 @@ fn cold_zero_and_neighbours_are_told_by_call_site() {
         is_about(row, "zero_bytes", zero, 0.0);
         is_about(row, "beside_bytes", beside, unmarked_bytes(&report));
         assert_eq!(row["cold_off_bytes"], 0, "{row}");
-        // A MiB costs 1.
+        // The price of one MiB is 1.
         let price = row["price"].as_f64().unwrap();
         assert!(
             (price - row["cold_bytes"].as_f64().unwrap() / 1048576.0).abs() < 1e-4,
@@ -178,7 +178,7 @@ fn without_samples_all_is_told_by_size() {
         is_about(size(bytes), "zero_bytes", zero, 0.0);
         is_about(size(bytes), "beside_bytes", beside, unmarked_bytes(&report));
     }
-    // What nobody touches is not referenced either, and each round touches some pages.
+    // Untouched pages are not referenced either, and each round touches some pages.
     let referenced = &report["how"]["referenced"];
     let (all, part) = (
         &referenced["resident_bytes"],
@@ -216,7 +216,7 @@ fn what_cannot_be_told_is_one_line() {
         .unwrap();
     drop(process);
     let answer = support::Answer::from(child.wait_with_output().unwrap());
-    // It may have ended before it was looked at.
+    // The process may have ended before the first look.
     if answer.code == Some(1) {
         let text = "what it would have left untouched until then is not known";
         answer.is_one_line(1, &format!("process {pid} has ended: {text}"));

@@ -1,4 +1,4 @@
-//! `hakmem compare`: what is wrong is refused before any number, and the rest is all in the file.
+//! `hakmem compare`: errors are reported before any number, and the file contains everything else.
 
 mod support;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::process::Stdio;
 use support::{Answer, PROGRAM, Workshop, answer, text};
 
-/// Compare glibc and others, with this program, three runs each.
+/// Compares glibc and others with this program, three runs each.
 fn compare(workshop: &Workshop, arguments: &[&str], command: &[&str]) -> Answer {
     let all = [&["compare", "-n", "3"], arguments, &["--"], command].concat();
     workshop.hakmem(&all)
@@ -16,7 +16,7 @@ fn exported(workshop: &Workshop) -> Value {
     serde_json::from_slice(&std::fs::read(workshop.path("result.json")).unwrap()).unwrap()
 }
 
-/// Its allocator, when the reason why it has no figure has this text in it.
+/// Has the allocator no figure, for a reason that contains this text?
 fn is_refused(document: &Value, allocator: &str, reason: &str) -> bool {
     document["refused"].as_array().unwrap().iter().any(|one| {
         one["allocator"] == allocator && one["reason"].as_str().unwrap().contains(reason)
@@ -49,7 +49,7 @@ fn every_run_is_kept_with_all_that_it_takes_to_repeat_it() {
         line.starts_with("LD_PRELOAD=") && line.ends_with("/program 'a b'"),
         "{line}"
     );
-    // The line repeats the run.
+    // The command line repeats the run.
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", line]).current_dir(support::root());
     assert_eq!(answer(shell).output, "a b\n");
@@ -100,7 +100,7 @@ fn the_baseline_is_any_allocator() {
 fn a_process_without_the_library_is_refused() {
     let workshop = Workshop::open();
     let program = workshop.program();
-    // A benchmark that starts its work in a clean environment would measure the C library.
+    // A benchmark that clears the environment before its work would measure the C library.
     let script = workshop.script("bench", &format!("#!/bin/sh\nenv -i {}\n", text(&program)));
     let arguments = ["-a", "hakmem,glibc", "--export", "result.json"];
     let answer = compare(&workshop, &arguments, &[text(&script)]);
@@ -157,7 +157,7 @@ fn an_allocator_that_crashes_is_refused_and_the_others_are_not() {
 #[test]
 fn output_that_differs_is_said_before_any_number() {
     let workshop = Workshop::open();
-    // It prints the library that is preloaded: another output under each allocator.
+    // It prints the preloaded library: a different output for each allocator.
     let script = workshop.script("shows", "#!/bin/sh\necho \"$LD_PRELOAD\"\n");
     let command = [text(&script)];
     let differing = compare(&workshop, &["-a", "hakmem,glibc"], &command);
@@ -225,7 +225,7 @@ fn a_program_that_hangs_is_ended() {
 #[test]
 fn what_is_finished_before_ctrl_c_is_kept() {
     let workshop = Workshop::open();
-    // The fifth run says so, and waits for ever.
+    // The sixth run reports this, and then waits.
     let script = workshop.script(
         "slow",
         "#!/bin/sh\necho >> runs\ntest $(wc -l < runs) -lt 6 || { touch waiting; exec sleep 60; }\n",
@@ -254,7 +254,7 @@ fn what_is_finished_before_ctrl_c_is_kept() {
         .ended_with(1)
         .says("hakmem: stopped; what was finished is above")
         .says("UNFINISHED");
-    // Two reference runs, a warm-up, and two that count.
+    // Two reference runs and a warm-up are not recorded, two runs are.
     assert_eq!(exported(&workshop)["samples"].as_array().unwrap().len(), 2);
 }
 
@@ -428,7 +428,7 @@ fn variables_and_paths_that_are_no_text_reach_the_program() {
     assert!(output.ends_with(b"/odd/f\xff/other.so\na\xfe\n"));
 }
 
-/// Every run reads nothing, or what --input names: a file that somebody gives otherwise would be missed.
+/// Every run reads nothing, or the file of --input. If standard input is a file, the user must learn that it is ignored.
 #[test]
 fn a_standard_input_that_is_not_passed_on_is_said() {
     let workshop = Workshop::open();

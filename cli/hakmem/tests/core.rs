@@ -1,4 +1,4 @@
-//! `hakmem core`, `map`, `stats` and `ledger` on programs whose blocks are known.
+//! `hakmem core`, `map`, `stats` and `ledger` with programs whose blocks are known.
 
 mod support;
 
@@ -8,7 +8,7 @@ use support::dump::dump;
 use support::waiting::Waiting;
 use support::{Workshop, library, text};
 
-/// Prints where some of its blocks are, in all states that there are.
+/// Prints the addresses of blocks in all states.
 const BLOCKS: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ fn start(workshop: &Workshop, preload: &str) -> Known {
     let program = workshop.compile("blocks", BLOCKS, &["-pthread"]);
     let mut command = Command::new(&program);
     command.env("LD_PRELOAD", preload);
-    command.env("HAKMEM_PURGER", "0").env("HAKMEM_ACE", "0"); // what was freed stays where it is
+    command.env("HAKMEM_PURGER", "0").env("HAKMEM_ACE", "0"); // freed blocks stay where they are
     let mut process = Waiting::start(&mut command);
     let line = process.next_line();
     process.wait_for_byte();
@@ -101,7 +101,7 @@ fn a_core_dump_explains_every_pointer_also_without_the_library() {
     assert_eq!(pointers[0]["block"], known.addresses[0].as_str());
     assert_eq!(pointers[0]["bytes"], 3072);
     assert_eq!(said["damage"], serde_json::json!([]));
-    // An address inside of a block leads to it.
+    // An address inside a block leads to the block.
     let inside = u64::from_str_radix(&known.addresses[0][2..], 16).unwrap() + 100;
     workshop
         .hakmem(&["core", "dump", &inside.to_string()])
@@ -116,8 +116,8 @@ fn a_core_dump_explains_every_pointer_also_without_the_library() {
         .says("hakmem 1.0.0");
 }
 
-/// In mode secure, a block above 32 KiB ends at its guard, and so begins somewhere in its mapping. A small one may have a slot, one
-/// of no bytes at its end.
+/// In mode secure, a block above 32 KiB ends at its guard, so it begins somewhere inside its mapping. A small block may be in a
+/// guard's slot; a block of no bytes is at the slot's end.
 #[test]
 fn a_block_between_guards_is_known_from_its_first_byte_to_its_last() {
     let workshop = Workshop::open();
@@ -165,7 +165,7 @@ int main(void)
         ": live; the start of block {}, 0 bytes",
         addresses[4]
     ));
-    // What is known of pages says the same.
+    // Commands that count pages say the same.
     let number = |arguments: &[&str], place: &str| {
         let answer = workshop.hakmem(arguments);
         let said: Value = serde_json::from_str(&answer.ended_with(0).output).unwrap();
@@ -179,7 +179,7 @@ int main(void)
     for found in [ledger, seen] {
         assert!((live..live + 8192.0).contains(&found), "{ledger} {seen}");
     }
-    // It has no superslab, and the map shows what it has.
+    // It has no superslab, but the map shows its mappings.
     workshop
         .hakmem(&["map", &pid])
         .ended_with(0)
@@ -192,7 +192,7 @@ fn damage_is_found() {
     let known = start(&workshop, text(&library()));
     let live = u64::from_str_radix(&known.addresses[0][2..], 16).unwrap();
     let in_magazine = u64::from_str_radix(&known.addresses[2][2..], 16).unwrap();
-    // As if the block in the magazine were another one, which the program still holds, twice.
+    // Replaces the block in the magazine by the address of a live block, twice.
     let mut changed = 0;
     dump(&known.process.pid(), &workshop.path("dump"), |_, bytes| {
         for word in bytes.chunks_exact_mut(8) {
@@ -236,7 +236,7 @@ fn a_dump_that_was_cut_says_so() {
             assert!(!errors.contains("a mistake in hakmem"), "{errors}");
         }
     }
-    // What there is, is shown all the same.
+    // A truncated dump is shown as far as it goes.
     std::fs::write(&path, &bytes[..bytes.len() / 100]).unwrap();
     workshop
         .hakmem(&["core", "dump"])
@@ -262,7 +262,7 @@ fn the_ledger_adds_up_to_the_kernels_figure() {
         number(&said["kernel_bytes"]) - sum,
         number(&said["remainder_bytes"])
     );
-    // Pages that read as zero; the process stands still.
+    // The difference is zero pages; the process stands still.
     assert!(number(&said["remainder_bytes"]).abs() < 256 << 10, "{said}");
     let live = number(&said["resident"]["live"]);
     assert!((400 * 3072 + 100_000..2_500_000).contains(&live), "{said}");
@@ -273,7 +273,7 @@ fn the_ledger_adds_up_to_the_kernels_figure() {
         .says("the kernel's figure");
 }
 
-/// The kernel puts the next mapping below the one before: here descriptors below what the program has mapped.
+/// The kernel puts the next mapping below the previous one: here, descriptors below the program's own mappings.
 #[test]
 fn what_the_program_maps_is_no_stack() {
     let workshop = Workshop::open();
@@ -402,7 +402,7 @@ fn another_form_of_the_control_block_is_named() {
         .is_one_line(1, line);
 }
 
-/// It has no clock.
+/// A dump has no clock.
 #[test]
 fn ages_in_a_dump_are_as_of_the_last_slab() {
     let workshop = Workshop::open();

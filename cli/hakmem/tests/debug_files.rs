@@ -1,4 +1,4 @@
-//! Names by build id: from a debuginfod server, which may be slow, absent or wrong, from its client's cache, and from
+//! Names by build id: from a debuginfod server, which may be slow, absent or wrong; from its client's cache; and from
 //! /usr/lib/debug/.build-id.
 
 mod support;
@@ -26,7 +26,7 @@ int main(void)
 }
 "#;
 
-/// A program without names, and its debugging information. None: no binutils.
+/// A program without names, and its debugging information. None if binutils are missing.
 fn split(workshop: &Workshop, id: &str) -> Option<(PathBuf, PathBuf)> {
     let build_id = format!("-Wl,--build-id=0x{id}");
     let name = format!("-DNAME=known_{id}");
@@ -121,7 +121,7 @@ fn a_server_has_the_names_and_the_cache_keeps_them() {
     leaks(&workshop, &process, "").says(known);
 }
 
-/// The cache is a folder of files, and needs no client.
+/// The cache is a folder of files, so it works without the client.
 #[test]
 fn what_the_cache_has_is_believed_if_it_is_of_that_build() {
     let workshop = Workshop::open();
@@ -201,7 +201,7 @@ fn servers_that_are_of_no_use_cost_some_seconds_and_no_names() {
     }
 }
 
-/// In a mount namespace with a /usr/lib/debug of its own, where that may be made.
+/// In a mount namespace with a /usr/lib/debug of its own, if that is allowed.
 #[test]
 fn a_file_that_is_gone_has_its_names_in_the_folder_of_debuggers() {
     let workshop = Workshop::open();
@@ -241,7 +241,7 @@ fn a_file_that_is_gone_has_its_names_in_the_folder_of_debuggers() {
         .says("known_99aabbccddeeff00 (whole.c:5)");
 }
 
-/// As Fedora packs a few names into each stripped file.
+/// Fedora packs a few names into each stripped file like this.
 #[test]
 fn names_may_be_packed_into_the_stripped_file() {
     let workshop = Workshop::open();

@@ -1,4 +1,4 @@
-//! Units that were free and now describe slabs, as the kernel had no other memory for that: what commands say of them.
+//! Units that were free and now contain descriptors, as the kernel had no more memory: how commands show them.
 
 mod support;
 
@@ -8,7 +8,7 @@ use support::dump::dump;
 use support::waiting::Waiting;
 use support::{Workshop, library};
 
-/// Large blocks until there is no memory, then small ones in place of most of them.
+/// Allocates large blocks until memory is exhausted, then small ones in place of most of them.
 const FULL: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,11 +62,11 @@ fn they_are_descriptors_to_every_command() {
     map.ended_with(0);
     let map = workshop.hakmem(&["map", &pid, "--all"]);
     map.ended_with(0).says("• descriptors");
-    let squares = map.output.matches('•').count() - 1; // one is the legend's
+    let squares = map.output.matches('•').count() - 1; // one is in the legend
     assert!(squares > 0, "{}", map.output);
     let svg = std::fs::read_to_string(workshop.path("map.svg")).unwrap();
     assert_eq!(svg.matches("<title>descriptors</title>").count(), squares);
-    // The page has where they are.
+    // The page contains their addresses.
     let page = std::fs::read_to_string(workshop.path("map.html")).unwrap();
     let data = page.split_once("const heap = ").unwrap().1;
     let data: Value = serde_json::from_str(data.split_once(";\n").unwrap().0).unwrap();

@@ -1,4 +1,4 @@
-//! A process that has never heard of hakmem is read from outside, and agrees with what it says of itself.
+//! A process without hakmem is read from outside; the result agrees with the process's own figures.
 
 mod support;
 
@@ -8,8 +8,8 @@ use support::dump::dump;
 use support::waiting::{WAITS, Waiting};
 use support::{Workshop, library, text};
 
-/// As many threads as it is told; live and free blocks of many sizes, large ones. Says what mallinfo2 says, and on `t` how
-/// many KiB went by malloc_trim. On `g` it holds 8 MiB more, on `d` it damages its heap.
+/// Has as many threads as requested; live and free blocks of many sizes, and large ones. Prints the result of mallinfo2; on
+/// `t`, prints how many KiB malloc_trim has given back. On `g` it allocates 8 MiB more, on `d` it damages its heap.
 const PROGRAM: &str = r#"
 #include <malloc.h>
 #include <pthread.h>
@@ -131,7 +131,7 @@ fn number(value: &Value, path: &str) -> u64 {
     found.unwrap_or_else(|| panic!("{path} is not in {value:#}"))
 }
 
-/// Within 1 %.
+/// Equal within 1 %.
 fn is_near(found: u64, told: u64, what: &str) {
     let off = found.abs_diff(told) as f64 / told.max(1) as f64;
     assert!(off < 0.01, "{what}: {found}, and the process says {told}");
@@ -149,7 +149,7 @@ fn agrees(found: &Value, told: &Told) {
     assert_eq!(number(found, "/glibc/mapped/bytes"), told.large_bytes);
 }
 
-/// All lines of the ledger are the kernel's figure.
+/// The lines of the ledger add up to the kernel's figure.
 fn adds_up(found: &Value) {
     let others = found
         .pointer("/ledger/others")
@@ -234,7 +234,8 @@ fn a_core_dump_says_the_same() {
         .is_one_line(2, "a file does not grow: --seconds is for a process");
 }
 
-/// Its end has the C library's data, which lead to the main arena. In between are those of threads, each a twelfth of it.
+/// The end of the dump has the C library's data, which lead to the main arena. The thread arenas are before that, each a
+/// twelfth of the dump.
 #[test]
 fn a_core_dump_that_was_cut_is_read_as_far_as_it_goes() {
     let workshop = Workshop::open();
@@ -437,7 +438,7 @@ fn of_a_process_that_ends_between_two_looks_the_first_is_shown() {
     }
 }
 
-/// What the child adds to the heap has an area of its own in the kernel's eyes.
+/// The kernel shows the child's additions to the heap as a separate area.
 #[test]
 fn the_heap_of_a_child_that_was_forked_is_whole() {
     let workshop = Workshop::open();

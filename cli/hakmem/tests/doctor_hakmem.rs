@@ -1,4 +1,4 @@
-//! What the doctor says of a process under hakmem: its heap is known, alive, as a core dump and as a snapshot.
+//! The doctor for a process with hakmem: its heap is known in the running process, in a core dump and in a snapshot.
 
 mod support;
 
@@ -8,7 +8,7 @@ use support::dump::dump;
 use support::waiting::{WAITS, Waiting};
 use support::{Workshop, library, text};
 
-/// Holds 40 MiB; on `g` 8 MiB more.
+/// Allocates 40 MiB; on `g`, 8 MiB more.
 const HOLDS: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ fn its_heap_is_not_taken_for_memory_of_others() {
     assert!(number(&found, "/ledger/hakmem_bytes") >= 40 << 20);
     assert!(number(&found, "/ledger/others/mapped") < 4 << 20);
     assert_eq!(found["judgement"]["main"], "live", "{found:#}");
-    // The same of a snapshot, which says how to be asked.
+    // The same for a snapshot; the output tells how other commands read it.
     let snapshot = workshop.path("one.hks");
     workshop
         .hakmem(&["snapshot", &pid, "-o", text(&snapshot)])
@@ -121,7 +121,7 @@ fn a_core_dump_of_it_is_known_as_well() {
     assert_eq!(found["judgement"]["main"], "hakmem", "{found:#}");
 }
 
-/// Writes to one of 32 MiB, and reads all of the others.
+/// Writes to one of 32 MiB, and reads all others.
 const READS: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,7 +146,7 @@ int main(void)
 }
 "#;
 
-/// Does the kernel tell of its page of zeros? Since Linux 6.7.
+/// Does the kernel tell of its zero page? Since Linux 6.7.
 fn tells_of_zeros() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release
@@ -179,7 +179,7 @@ fn what_only_reads_as_zero_is_not_resident() {
     leaves_little(&found, "/ledger/remainder_bytes");
 }
 
-/// Of another release: its heap was once mapped by others, and nothing said why.
+/// hakmem of another release: its heap once counted as mapped by others, without a reason.
 #[test]
 fn a_heap_that_cannot_be_read_is_named() {
     const MAGIC: &[u8] = b"hakmem\0\0";

@@ -1,4 +1,4 @@
-//! What is hard for the doctor: memory that is reserved only, processes that cannot be read, files that are none.
+//! Hard cases for the doctor: memory that is only reserved, processes that cannot be read, invalid files.
 
 mod support;
 
@@ -8,7 +8,7 @@ use std::process::Command;
 use support::waiting::{WAITS, Waiting};
 use support::{Workshop, make_program, text};
 
-/// Touches some pages of a mapping of a tebibyte, and the heads of blocks that take 16 GiB of addresses.
+/// Touches some pages of a mapping of 1 TiB, and the headers of blocks that occupy 16 GiB of addresses.
 const RESERVES: &str = r#"
 #define _GNU_SOURCE
 #include <malloc.h>
@@ -63,7 +63,7 @@ fn what_is_only_reserved_takes_no_memory_of_the_doctors() {
     assert!(resident > 64 << 20 && resident < 1 << 30, "{resident}");
 }
 
-/// Moves the break by 5 MiB ten times, beside a heap that grows by it as well.
+/// Moves the break by 5 MiB ten times, while its heap grows by the break, too.
 const MOVES_THE_BREAK: &str = r#"
 #define _DEFAULT_SOURCE
 #include <stdio.h>
@@ -164,7 +164,7 @@ fn a_thread_of_the_kernel_is_called_so() {
     );
 }
 
-/// Before WAITS: no user but root may read it.
+/// Before WAITS: only root may read it.
 const HIDES: &str = r#"
 #include <sys/prctl.h>
 __attribute__((constructor)) static void hide(void)
@@ -199,7 +199,7 @@ fn what_cannot_be_read_is_one_line() {
         ),
     );
     if is_root {
-        // Nor does a /proc that hides it say that there is none.
+        // With a /proc that hides the process, the error is not that it does not exist.
         let hidden = format!(
             "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid {NOBODY} --clear-groups {} doctor {pid}",
             text(&copy)
@@ -225,7 +225,7 @@ fn what_cannot_be_read_is_one_line() {
         .hakmem(&["doctor", text(&no_core)])
         .ended_with(2)
         .says("is no core dump: not an ELF file for 64 bits");
-    // A head of 64 bytes, of s390x.
+    // A header of 64 bytes, of s390x.
     let head = [
         b"\x7fELF\x02\x02\x01".as_slice(),
         &[0; 10],

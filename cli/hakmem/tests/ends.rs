@@ -1,4 +1,4 @@
-//! What the commands do with a process that ends, or becomes another program, while they look at it.
+//! Commands with a process that ends, or executes another program, while they look at it.
 
 mod support;
 
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use support::waiting::Waiting;
 use support::{Answer, Workshop, library, text};
 
-/// Allocates until it reads a letter: with "e" it becomes `cat`, which ends with its input.
+/// Allocates until it reads a letter. With "e" it executes `cat`, which ends with its input.
 const BUSY: &str = r#"
 #include <poll.h>
 #include <stdio.h>
@@ -87,14 +87,14 @@ fn is_sampled(workshop: &Workshop, pid: &str) -> bool {
     line.split_whitespace().nth(1) != Some("0")
 }
 
-/// It goes away when something was sampled.
+/// The process goes away after something was sampled.
 fn profiled(workshop: &Workshop, way: Way, more: &[&str]) -> (Answer, String) {
     let mut process = busy(workshop);
     let pid = process.pid();
     let look = ["profile", &pid, "--seconds", "600", "--every", "16384"];
     let child = start(workshop, &[&look, more].concat());
     wait_for("sampling", || is_sampled(workshop, &pid));
-    std::thread::sleep(Duration::from_secs(2)); // on a busy machine too it was looked at by then
+    std::thread::sleep(Duration::from_secs(2)); // on a busy machine, too, it was looked at by then
     way.go(&mut process);
     let answer = Answer::from(child.wait_with_output().unwrap());
     (answer, way.line(&pid))
@@ -125,13 +125,13 @@ fn a_profile_of_what_goes_away_is_part_and_not_lost() {
     }
 }
 
-/// Nothing but the time is waited for there, between two looks.
+/// Waits until the process does nothing but wait for the time of its next look.
 fn wait_until_asleep(pid: u32) {
     let state = || {
         let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         let rest = text.rsplit_once(") ").unwrap().1;
         let words: Vec<String> = rest.split(' ').map(String::from).collect();
-        (words[0] == "S").then(|| words[11].clone()) // with the time that it has run
+        (words[0] == "S").then(|| words[11].clone()) // together with its CPU time
     };
     let mut seen = None;
     let mut times = 0;
@@ -171,7 +171,7 @@ fn top_and_export_say_why_they_end() {
         let pid = process.pid();
         let mut top = start(&workshop, &["top", &pid, "-n", "1000", "-d", "0.1"]);
         let mut lines = BufReader::new(top.stdout.take().unwrap()).lines();
-        assert!(lines.nth(1).unwrap().unwrap().contains("MiB")); // below the head
+        assert!(lines.nth(1).unwrap().unwrap().contains("MiB")); // the line below the header
         let file = workshop.path("figures.prom");
         let export = ["export", &pid, "--prometheus", "--every", "1", "--textfile"];
         let mut export = start(&workshop, &[&export[..], &[text(&file)]].concat());
@@ -182,7 +182,7 @@ fn top_and_export_say_why_they_end() {
         let top = Answer::from(top.wait_with_output().unwrap());
         assert_eq!(top.ended_with(0).errors, line);
         if matches!(way, Way::Becomes) {
-            // That is under hakmem, too: it goes on until the end.
+            // That program uses hakmem, too, so sampling continues to the end.
             let has_both = || {
                 std::fs::read_to_string(&file)
                     .unwrap()
@@ -201,7 +201,8 @@ fn top_and_export_say_why_they_end() {
     }
 }
 
-/// Wherever it goes away while it is read: the answer is whole, or a line. Parts were once taken for all.
+/// The process may go away at any moment of a read: the answer is complete, or an error line. Partial reads once counted as
+/// complete.
 #[test]
 fn what_goes_away_in_the_middle_is_no_finding() {
     let workshop = Workshop::open();
@@ -230,7 +231,7 @@ fn what_goes_away_in_the_middle_is_no_finding() {
             way.go(&mut process);
             let answer = Answer::from(child.wait_with_output().unwrap());
             let has_ended = format!("there is no process {pid}, or it has just ended");
-            let was_other = format!("process {pid}: cat\n"); // before it was looked at
+            let was_other = format!("process {pid}: cat\n"); // it executed `cat` before it was looked at
             match answer.errors.as_str() {
                 "" => assert!(
                     answer.output.contains(finding) || answer.output.starts_with(&was_other),
@@ -249,7 +250,7 @@ fn what_goes_away_in_the_middle_is_no_finding() {
     }
 }
 
-/// Others go on, and the process has its number, but nothing of it is to be found by that.
+/// Its other threads continue, and it keeps its number, but /proc tells nothing under that number.
 #[test]
 fn a_process_whose_first_thread_has_ended_is_there() {
     const HEADLESS: &str = r#"
@@ -304,7 +305,7 @@ int main(void)
     assert_eq!(top.ended_with(0).output.lines().count(), 3);
 }
 
-/// Whoever ends first leaves it on for the other.
+/// The tool that ends first leaves sampling on for the other.
 #[test]
 fn two_profiles_at_once_are_both_whole() {
     let workshop = Workshop::open();
@@ -345,7 +346,7 @@ int main(void)
         .hakmem(&["leaks", "--exit", "--", text(&program)])
         .ended_with(0)
         .says(&format!("{line}{} (process ", text(&program)));
-    // A child that becomes its first program was none before.
+    // A child before its first exec did not execute another program.
     let plain = workshop.hakmem(&["leaks", "--exit", "--", "/bin/sh", "-c", "/bin/true; true"]);
     assert!(
         !plain.ended_with(0).output.contains(line),

@@ -1,4 +1,4 @@
-//! `hakmem explain`: what is set in a process, what contradicts itself, and what was decided.
+//! `hakmem explain`: the settings of a process, contradictions, and decisions.
 
 mod support;
 
@@ -48,7 +48,7 @@ fn a_process_with_the_defaults_has_no_more_to_say() {
     assert!(text.contains("nothing was tried"), "{text}");
 }
 
-/// Takes and gives back more than small magazines hold, until its input ends.
+/// Allocates and frees more blocks than small magazines hold, until its input ends.
 const SWINGS: &str = r#"
 #include <poll.h>
 #include <stdio.h>
@@ -81,7 +81,7 @@ fn swings(workshop: &Workshop, options: &[(&str, &str)]) -> Waiting {
     Waiting::start(&mut command)
 }
 
-/// What it says, when it says that.
+/// The output, once it contains this text.
 fn explained(workshop: &Workshop, process: &Waiting, text: &str) -> String {
     let end = Instant::now() + Duration::from_secs(100);
     loop {

@@ -1,5 +1,4 @@
-//! `hakmem export`: the figures of a process for monitoring. That a real Prometheus takes them is
-//! tested in tests/observe/.
+//! `hakmem export`: the figures of a process for monitoring. tests/observe/ checks that a real Prometheus accepts them.
 
 mod support;
 
@@ -126,12 +125,12 @@ fn it_ends_with_the_process() {
         .unwrap();
     drop(process);
     let ended = child.wait_with_output().unwrap();
-    // It may have been gone before the first look.
+    // The process may have ended before the first look.
     assert!(ended.status.code().is_some());
     assert!(!ended.stderr.is_empty());
 }
 
-/// Nobody writes it any more: what stays would be taken for figures of now.
+/// Nothing updates the file any more: its figures would be taken for current ones.
 #[test]
 fn who_is_told_to_stop_leaves_no_file() {
     let workshop = Workshop::open();
@@ -173,7 +172,7 @@ fn send(signal: &str, child: &Child) {
     assert!(sent.unwrap().success());
 }
 
-/// Whoever logs out leaves it behind: once the file went then, and nobody wrote it any more.
+/// Logging out must not stop it: once, the file was then removed and not written again.
 #[test]
 fn under_nohup_it_goes_on() {
     let workshop = Workshop::open();
@@ -200,7 +199,7 @@ fn under_nohup_it_goes_on() {
     assert!(!file.exists());
 }
 
-/// Told "e", it is for a moment a program without hakmem, and then one with it.
+/// After "e", it runs a program without hakmem for a moment, and then one with hakmem.
 const CHANGES: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -229,7 +228,7 @@ int main(int count, char **words)
 }
 "#;
 
-/// A service that is started by way of wrappers is several programs in turn.
+/// A service that is started by wrapper scripts runs several programs in turn.
 #[test]
 fn it_goes_on_where_a_program_becomes_another() {
     let workshop = Workshop::open();
@@ -247,7 +246,7 @@ fn it_goes_on_where_a_program_becomes_another() {
         command.spawn().unwrap()
     });
     wait_for("the file", || file.exists());
-    std::thread::sleep(Duration::from_millis(500)); // both have it open
+    std::thread::sleep(Duration::from_millis(500)); // both have opened the process
     process.tell("e");
     std::thread::sleep(Duration::from_secs(4));
     assert!(
@@ -267,7 +266,7 @@ fn it_goes_on_where_a_program_becomes_another() {
     assert!(!file.exists());
 }
 
-/// Somebody who says a letter now and then once kept all others from it.
+/// A client that sends a letter now and then once blocked all others.
 #[test]
 fn who_is_slow_keeps_nobody_waiting() {
     let workshop = Workshop::open();
@@ -307,7 +306,7 @@ fn who_is_slow_keeps_nobody_waiting() {
     assert!(!slow.join().unwrap(), "it was listened to for ten seconds");
 }
 
-/// Threads come and go in crowds, and between them their caches are laid to rest.
+/// Many threads begin and end together; in between, their caches become dead and are purged.
 const CROWDS: &str = r#"
 #include <poll.h>
 #include <pthread.h>
@@ -347,8 +346,8 @@ int main(void)
 }
 "#;
 
-/// One that goes down is taken for a restart, and its whole value for new. And what moved while the heap was read was once
-/// some 2^64 blocks.
+/// Readers take a decreasing counter for a restart, and its whole value for new. And blocks that moved during a read were once
+/// counted as some 2^64.
 #[test]
 fn counters_only_grow() {
     let workshop = Workshop::open();

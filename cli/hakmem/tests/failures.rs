@@ -1,4 +1,4 @@
-//! `hakmem failures`: what was refused, and why, of a process and of what is left of one.
+//! `hakmem failures`: refused allocations and their causes, for a process and for what is left of one.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::process::Command;
 use support::waiting::{WAITS, Waiting};
 use support::{Answer, Workshop, dump, library, text};
 
-/// Asks for too much in several ways, and waits for the end of its input.
+/// Requests too much memory in several ways, and waits for the end of its input.
 const GREEDY: &str = r#"
 #include <stdint.h>
 #include <stdio.h>
@@ -37,11 +37,11 @@ int main(int count, char **arguments)
 "#;
 
 fn greedy(workshop: &Workshop, times: &str) -> Waiting {
-    // As a distribution has it: names, and nothing inlined.
+    // As distributions build programs: with names, and without inlining.
     let program = workshop.compile("greedy", GREEDY, &["-O1"]);
     let mut command = Command::new(&program);
     command.arg(times).env("LD_PRELOAD", library());
-    command.env("HAKMEM_TRACE_FAILURES", "1"); // names the limit
+    command.env("HAKMEM_TRACE_FAILURES", "1"); // so that the limit is named
     Waiting::start(&mut command)
 }
 

@@ -1,4 +1,4 @@
-//! What `--help` says, word by word; man pages and completions come from the same table.
+//! The texts of `--help`; man pages and completions come from the same table.
 
 mod support;
 
@@ -118,7 +118,7 @@ fn installed_documents_are_named_by_their_paths() {
     assert!(page.contains("share/doc/hakmem/docs/profiling.md") && page.contains(".SH DOCUMENTS"));
 }
 
-/// Options of ours end where the program begins.
+/// hakmem's options end where the program's name is.
 #[test]
 fn a_program_needs_no_dashes_before_it() {
     let workshop = Workshop::open();

@@ -1,5 +1,4 @@
-//! What is given to be read and is no file: a pipe that nobody writes holds nothing up, one that somebody
-//! writes is read.
+//! Inputs that are not files: a pipe without a writer delays nothing, and one with a writer is read.
 
 mod support;
 
@@ -68,7 +67,7 @@ fn a_result_is_read_from_a_pipe_that_somebody_writes() {
     assert!(wanted.output.lines().count() > 2);
 }
 
-/// A file of each kind that commands write to be read again, and what is in it.
+/// A file of each kind that commands can write and read again, and its content.
 fn one_of_each(workshop: &Workshop, pid: &str) -> Vec<(&'static str, Vec<u8>)> {
     let program = workshop.program();
     let program = support::text(&program);
@@ -95,7 +94,7 @@ fn one_of_each(workshop: &Workshop, pid: &str) -> Vec<(&'static str, Vec<u8>)> {
     made.collect()
 }
 
-/// Wherever it is cut, nothing is called another kind of file, or whole.
+/// Wherever it is cut, it is never taken for another kind of file, or for a complete one.
 #[test]
 fn a_file_that_was_cut_short_is_called_so() {
     let workshop = Workshop::open();
@@ -188,7 +187,7 @@ fn who_names_a_process_is_told_how_to_find_its_number() {
     }
 }
 
-/// JSON of something else has no figures of a heap, and a profile has a name.
+/// JSON of other kinds has no figures of a heap. A profile is recognised by its kind.
 #[test]
 fn what_is_something_else_is_called_so() {
     let workshop = Workshop::open();
@@ -215,7 +214,7 @@ fn what_is_something_else_is_called_so() {
         .says("a number of seconds from 0 to 1e19");
 }
 
-/// A folder that a link leads back to is looked into once, and a pipe in it is not waited for.
+/// A folder that contains a link to itself is read once, and a pipe in it is not waited for.
 #[test]
 fn each_file_of_a_folder_is_shown_once() {
     let workshop = Workshop::open();
@@ -240,7 +239,7 @@ fn each_file_of_a_folder_is_shown_once() {
     );
 }
 
-/// What cannot be tuned, as it ended.
+/// The message says how the program ended.
 #[test]
 fn a_program_that_fails_is_not_tuned() {
     let workshop = Workshop::open();
@@ -291,7 +290,7 @@ fn what_is_no_number_of_seconds_or_per_cent_is_refused() {
     }
 }
 
-/// Whichever command it is given to in the place of a process.
+/// For any command that gets it in place of a process.
 #[test]
 fn what_reads_a_file_is_said_where_a_process_is_wanted() {
     let workshop = Workshop::open();

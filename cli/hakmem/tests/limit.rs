@@ -1,11 +1,11 @@
-//! Whether a program would have fitted, and where it would not have.
+//! Would a program have fitted into a limit, and where would it not have?
 
 mod support;
 
 use serde_json::Value;
 use support::{Workshop, text};
 
-/// 20 MiB in blocks of 1,000 bytes, and then one of 20 MiB.
+/// 20 MiB in blocks of 1,000 bytes, and then one block of 20 MiB.
 const PROGRAM: &str = r#"
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ fn a_replay_says_with_which_call_a_limit_is_exceeded() {
         .says("call 20,972 at ")
         .says("large (program.c:7)")
         .says("not recorded but estimated");
-    // Untouched, the large block takes nothing.
+    // Without touching, the large block takes no memory.
     replay("30MiB", &["--touch=none"]).ended_with(0).says("yes");
     let json = replay("10MiB", &["--json"]);
     let json: Value = serde_json::from_str(&json.ended_with(0).output).unwrap();

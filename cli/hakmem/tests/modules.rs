@@ -1,4 +1,4 @@
-//! How the source of the command is put together.
+//! The structure of the command's source.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The command that a file below `commands` belongs to: `trace/mod.rs` and `trace/top_sites.rs` are `trace`.
+/// The command to which a file below `commands` belongs: for `trace/mod.rs` and `trace/top_sites.rs`, it is `trace`.
 fn command_of(file: &Path, commands: &Path) -> String {
     let first = file.strip_prefix(commands).unwrap().iter().next().unwrap();
     let name = first.to_str().unwrap();
     name.trim_end_matches(".rs").to_string()
 }
 
-/// What several commands need has a module of its own: only the table of commands knows all of them.
+/// What several commands need is in separate modules: only the table of commands knows all commands.
 #[test]
 fn no_command_uses_another_one() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

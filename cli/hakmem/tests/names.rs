@@ -1,5 +1,5 @@
-//! A function's name is right, or it is not given, with the reason: of files that were replaced, removed, unloaded, or
-//! that lie elsewhere in another mount namespace.
+//! A function's name is right, or is left out with a reason: for files that were replaced, removed or unloaded, or that differ
+//! in another mount namespace.
 
 mod support;
 
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use support::waiting::Waiting;
 use support::{Answer, Workshop, dump, library, text};
 
-/// Keeps one block of 66,666 bytes that function NAME has allocated, and waits.
+/// Keeps one block of 66,666 bytes, allocated by function NAME, and waits.
 const KEEPER: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ int main(void)
 }
 "#;
 
-/// Two builds of one program, whose code lies at different places.
+/// Two builds of one program, with code at different addresses.
 fn two_builds(workshop: &Workshop) {
     workshop.compile("old", KEEPER, &["-g", "-DNAME=old_function"]);
     workshop.compile("new", KEEPER, &["-g", "-DNAME=new_function", "-DSHIFT"]);
@@ -63,7 +63,7 @@ fn a_replaced_or_removed_program_has_its_own_names() {
             answer.ended_with(0).says("old_function (old.c");
             assert!(!answer.output.contains("new_function"));
         }
-        let _ = std::fs::remove_file(&program); // and once more without any
+        let _ = std::fs::remove_file(&program); // then once more without a file
     }
 }
 
@@ -91,7 +91,7 @@ fn a_replaced_file_gives_no_names_to_a_core_dump() {
     }
 }
 
-/// Run as another user than root it needs user namespaces, which not every machine allows.
+/// Users other than root need user namespaces for it, which not every machine allows.
 #[test]
 fn a_file_of_another_mount_namespace_is_not_mixed_up() {
     let workshop = Workshop::open();
@@ -127,7 +127,7 @@ fn a_file_of_another_mount_namespace_is_not_mixed_up() {
         answer.ended_with(0).says("old_function");
         assert!(!answer.output.contains("new_function"));
     }
-    // Its end, which is seen from here, and its trace, which needs this user's namespace.
+    // Its end, which is visible from here, and its trace, which needs this user's namespace.
     let line = format!("{bind} && exec {} </dev/null", text(&outside));
     let ended = workshop.hakmem(&["leaks", "--exit", "--", "unshare", "-rm", "sh", "-c", &line]);
     ended.ended_with(0).says("old_function (old.c:");
@@ -141,7 +141,7 @@ fn a_file_of_another_mount_namespace_is_not_mixed_up() {
     }
 }
 
-/// Loads each library named, has it allocate five blocks, and unloads it: the next one lies where it lay.
+/// Loads each given library, makes it allocate five blocks, and unloads it: the next one gets the same address.
 const HOST: &str = r#"
 #include <dlfcn.h>
 #include <stdio.h>
@@ -189,7 +189,7 @@ void run(void)
     workshop.compile(name, source, &[&shared[..], &defined, more].concat());
 }
 
-/// With and without a build id, of the same path and of two.
+/// With and without a build id, with one path and with two.
 #[test]
 fn what_was_unloaded_keeps_its_names_and_its_blocks() {
     for id in ["-Wl,--build-id=sha1", "-Wl,--build-id=none"] {
@@ -248,7 +248,7 @@ fn top_sites(workshop: &Workshop) -> String {
     answer.output
 }
 
-/// The block's size, and the function that it was asked for in.
+/// The block's size, and the function that allocated it.
 fn is_site(sites: &str, size: &str, function: &str) -> bool {
     let mut parts = sites.split("\n\n");
     parts.any(|part| part.starts_with(size) && part.contains(&format!("    {function} (")))
@@ -280,7 +280,7 @@ fn a_trace_names_what_was_unloaded() {
         is_site(&sites, "24.4 KiB in 5 blocks", "beta_makes"),
         "{sites}"
     );
-    // Of files that were changed afterwards, nothing is told.
+    // A file that was changed afterwards gives no names.
     plugin(&workshop, "alpha.so", "others", "3000", &[]);
     let answer = workshop.hakmem(&["trace", "top-sites", "trace.hkt"]);
     answer
@@ -317,7 +317,7 @@ fn a_trace_keeps_names_of_what_is_gone_when_it_ends() {
     assert!(!program.exists());
 }
 
-/// Names that a file may have, and what of them a screen must not get raw.
+/// Unusual names of files, with bytes that a screen must not get raw.
 const ODD: [&[u8]; 7] = [
     b"two words",
     b"new\nline",
@@ -366,7 +366,7 @@ fn odd_names_are_as_good_as_others() {
         is_clean(workshop.hakmem(&["verify", &process.pid()]).ended_with(0));
         let exported = workshop.hakmem(&["export", "--prometheus", &process.pid()]);
         is_clean(exported.ended_with(0));
-        // What makes dumps here knows text only.
+        // The writer of dumps handles only text here.
         if std::str::from_utf8(name).is_ok() {
             let core = workshop.path(&format!("{number}.core"));
             dump::dump(&process.pid(), &core, |_, _| {});
@@ -378,7 +378,7 @@ fn odd_names_are_as_good_as_others() {
     }
 }
 
-/// Longer than what a program can say of itself to the recorder.
+/// The path is longer than the one that a program reports to the recorder.
 #[test]
 fn a_program_with_a_long_path_is_recorded_once() {
     let workshop = Workshop::open();
@@ -426,7 +426,7 @@ fn a_c_library_that_does_not_tell_objects_gives_names_of_what_is_mapped() {
     assert!(!told.says("plain_site").output.contains("mapped last"));
 }
 
-/// Functions that no other file knows have bare names in debugging information.
+/// Debugging information names file-local functions without their scopes.
 #[test]
 fn functions_of_one_file_have_their_whole_names() {
     let workshop = Workshop::open();

@@ -1,5 +1,5 @@
-//! Where results go is looked at before the work for them begins; what cannot be written after it is kept, and
-//! said in one line.
+//! Outputs are checked before the work for them begins. A result that cannot be written afterwards is saved elsewhere, and one
+//! line says where.
 
 mod support;
 
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Workshop, answer, library, text};
 
-/// Allocates all the time, under hakmem.
+/// Allocates all the time, with hakmem.
 const BUSY: &str = r#"
 #include <stdlib.h>
 #include <unistd.h>
@@ -115,7 +115,7 @@ fn what_was_measured_is_kept_when_nobody_takes_it() {
     assert!(read_to_string(kept).unwrap().contains("allocated by"));
 }
 
-/// A program finds the stream closed, as without us.
+/// A program finds the stream closed, as without hakmem.
 #[test]
 fn a_closed_output_is_an_error_like_any_other() {
     let workshop = Workshop::open();
@@ -147,7 +147,7 @@ fn a_closed_output_is_an_error_like_any_other() {
 fn a_disk_that_fills_meanwhile_costs_no_result() {
     let workshop = Workshop::open();
     let busy = Busy::start(&workshop);
-    // A file may have no byte there: as a disk that is full by then.
+    // A file may not contain a byte here, as on a disk that has become full.
     let line = format!(
         "ulimit -f 0; exec {} profile {} --seconds 1 --save result.json",
         env!("CARGO_BIN_EXE_hakmem"),
@@ -164,7 +164,7 @@ fn a_disk_that_fills_meanwhile_costs_no_result() {
         .says("cannot write result.json: File too large");
 }
 
-/// A folder on a disk that is full, if this user may mount one.
+/// A folder on a full disk, if this user may mount one.
 struct Small(PathBuf);
 
 impl Small {
@@ -190,7 +190,7 @@ impl Drop for Small {
     }
 }
 
-/// Each is kept elsewhere, the line says where, and tables are printed all the same.
+/// Each result is saved elsewhere, the line says where, and tables are printed nevertheless.
 #[test]
 fn rows_that_find_no_room_leave_no_file() {
     let workshop = Workshop::open();
@@ -268,7 +268,7 @@ fn what_finds_no_room_is_kept() {
     let replay = ["replay", "trace.hkt", "-n", "1", "-a", "glibc"];
     kept(&[&replay[..], &["--html", "small/page"]].concat(), "glibc");
     kept(&["report", "trace.hkt", "--html", "small/page"], "");
-    // What is not measured but made has no other place, and one line.
+    // Generated files are no results: they are not saved elsewhere, and there is one line.
     let pages = workshop.hakmem(&["generate", "small"]);
     pages
         .ended_with(1)
@@ -276,7 +276,7 @@ fn what_finds_no_room_is_kept() {
     assert!(!pages.errors.contains("mistake"), "{}", pages.errors);
 }
 
-/// Ten seconds, which nobody renews.
+/// The lease is 10 seconds, and nobody renews it.
 #[test]
 fn sampling_ends_when_who_switched_it_on_is_killed() {
     let workshop = Workshop::open();
@@ -379,7 +379,7 @@ fn a_page_is_not_called_a_picture() {
     assert!(!workshop.path("flame.SVG").exists());
 }
 
-/// Of a script element `</` is the end, and after `<!--<script` nothing is.
+/// In a script element, `</` is the end, and after `<!--<script` nothing is.
 #[test]
 fn words_of_a_program_do_not_end_the_page() {
     let workshop = Workshop::open();

@@ -1,4 +1,4 @@
-//! `hakmem peers`, as installed: what it keeps lies in the user's cache.
+//! `hakmem peers`, as installed: its files are in the user's cache.
 
 mod support;
 
@@ -15,7 +15,7 @@ fn what_is_there_is_listed_and_what_is_not_is_said() {
     answer.says("not built: mimalloc3, mimalloc2, snmalloc, jemalloc, tcmalloc, rpmalloc");
 }
 
-/// Also by the command of a checkout.
+/// Also for the command of a checkout.
 #[test]
 fn paths_can_be_used_from_any_folder() {
     let workshop = Workshop::open();

@@ -1,4 +1,4 @@
-//! Code that a program makes at run time has the names that the program writes down for perf, in every view.
+//! Generated code has the names that the program writes down for perf, in every view.
 
 mod support;
 
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use support::waiting::Waiting;
 use support::{Answer, Workshop, library, text};
 
-/// Makes two functions, of which each keeps a frame, and calls malloc through them; and writes down what they are called: in
-/// lines, or with a path given in records of a file there, which it maps.
+/// Generates two functions that keep a frame pointer, and calls malloc through them. Writes down their names: as lines of a
+/// perf map; or, if a path is given, as records of a jitdump file there, which it maps.
 const MAKER: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,7 +103,7 @@ fn sampled(program: &Path) -> Command {
     command
 }
 
-/// Of a process in our own namespaces.
+/// The map of a process in our own namespaces.
 fn map_of(pid: &str) -> PathBuf {
     format!("/tmp/perf-{pid}.map").into()
 }
@@ -148,7 +148,7 @@ fn a_file_of_records_has_the_names_as_well() {
     answer.ended_with(0).says(INNER).says(OUTER);
 }
 
-/// Another user could call our functions what they like.
+/// Another user could give our functions any names.
 #[test]
 fn what_another_may_have_written_is_not_believed() {
     let workshop = Workshop::open();
@@ -189,20 +189,20 @@ fn the_names_stay_when_the_process_has_ended() {
     let recorded = workshop.hakmem(&["record", "--stacks", "--", text(&maker)]);
     recorded.ended_with(0);
     remove_map(&recorded);
-    // Stacks of traces are the C library's, which end at the first function without a table.
+    // The C library makes the stacks of traces; they end at the first function without an unwind table.
     let sites = workshop.hakmem(&["trace", "top-sites", "trace.hkt"]);
     sites.ended_with(0).says(INNER);
 }
 
-/// That of a program which a command has run, and which has told where it is.
+/// Removes the map of a program that a command has run; the program has printed its path.
 fn remove_map(answer: &Answer) {
     let mut lines = answer.errors.lines();
     let path = lines.find(|line| line.starts_with("/tmp/perf-")).unwrap();
     std::fs::remove_file(path).unwrap();
 }
 
-/// As in a container: another /tmp, and another number for itself. Run as another user than root it needs user
-/// namespaces, which not every machine allows.
+/// As in a container: with another /tmp and another PID. Users other than root need user namespaces for it, which not every
+/// machine allows.
 #[test]
 fn a_process_in_namespaces_of_its_own_has_its_names() {
     let workshop = Workshop::open();
@@ -218,7 +218,7 @@ fn a_process_in_namespaces_of_its_own_has_its_names() {
         eprintln!("left out: no namespaces here");
         return;
     }
-    // What lies in our /tmp is not seen inside.
+    // Files in our /tmp are not visible inside.
     let outside = tempfile::tempdir_in("/var/tmp").unwrap();
     let [program, library] = [(maker, "maker"), (library(), "libhakmem.so")].map(|(file, name)| {
         let copy = outside.path().join(name);
@@ -248,7 +248,7 @@ fn process_of(program: &Path) -> String {
     name.into_string().unwrap()
 }
 
-/// An interpreter that writes perf maps, started so that it does and allocates; None, and a line, where there is none.
+/// An interpreter that writes perf maps, started so that it allocates. None, with a message, if it is missing.
 fn interpreter(
     workshop: &Workshop,
     names: &[&str],
@@ -275,13 +275,13 @@ fn interpreter(
     command
         .env("HAKMEM_SAMPLE_BYTES", "4096")
         .env("PYTHONMALLOC", "malloc");
-    command.current_dir(workshop.folder()); // where Node leaves a log
+    command.current_dir(workshop.folder()); // Node leaves a log there
     let process = Waiting::start(&mut command);
     let pid = process.pid();
     Some((process, pid))
 }
 
-/// What `leaks` says, as soon as it says this: compilers of languages are at work for a while.
+/// The output of `leaks`, as soon as it contains this function: compilers of languages need some time.
 fn leaks_that_say(workshop: &Workshop, pid: &str, function: &str) -> Answer {
     let begin = Instant::now();
     loop {
@@ -315,7 +315,7 @@ fn functions_of_node_have_names() {
     };
     let answer = leaks_that_say(&workshop, &pid, "exportAll (orders.js:2)");
     answer.says("handle (orders.js:3)");
-    // Its own file has gaps, so that the process knows its parts apart.
+    // Its own file has gaps, so the process lists its parts separately.
     assert!(
         !answer.output.contains("another file is there"),
         "{}",
@@ -360,7 +360,7 @@ fn functions_of_php_have_names() {
          for ($i = 0; $i < 100; $i++) { $orders->exportAll(); }\n\
          echo \"ready\\n\"; fgets(STDIN);\n",
     );
-    // 16: writes a perf map. A file that was written just now would not be compiled.
+    // 16: writes a perf map. Without the first option, a file that was just written would not be compiled.
     let options = [
         "opcache.file_update_protection=0",
         "opcache.enable=1",
@@ -372,7 +372,7 @@ fn functions_of_php_have_names() {
     let options = options.iter().flat_map(|option| ["-d", option]);
     let arguments: Vec<&str> = options.chain([text(&source)]).collect();
     let has_jit = ["-r", "exit(function_exists('opcache_get_status') ? 0 : 1);"];
-    // Its own allocator maps what malloc would be asked for.
+    // Its own allocator would map memory instead of calling malloc.
     let start = ["USE_ZEND_ALLOC=0", "php"];
     let arguments = [&start[..], &arguments].concat();
     let check = [&start[..], &has_jit].concat();

@@ -1,4 +1,4 @@
-//! What `hakmem profile --pprof` writes, read back: what was mapped, with build ids, and the places in it.
+//! Reads back what `hakmem profile --pprof` writes: mappings with build ids, and the places in them.
 
 mod support;
 
@@ -66,7 +66,7 @@ fn read(path: &Path) -> Profile {
     }
 }
 
-/// By binutils; None: they are not installed.
+/// Made by binutils; None if they are not installed.
 fn build_id(file: &Path) -> Option<String> {
     let output = Command::new("readelf").arg("-n").arg(file).output().ok()?;
     let output = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -143,9 +143,9 @@ fn places_name_what_was_mapped_there_and_its_build_id() {
         mapping.start, mapping.limit, mapping.offset
     );
     assert!(maps.contains(&line), "{line} is not in\n{maps}");
-    // Of the startup files, "_start" has no line, and it is of the same file.
+    // "_start" comes from the startup files and has no line, but it is in the same file.
     assert!(mapping.has_functions && !mapping.has_lines);
-    // What was unloaded is there as well.
+    // Files that were unloaded are included.
     let (mapping, _) = profile.of("run");
     assert!(mapping.file.ends_with("/plugin.so") && mapping.has_functions && mapping.has_lines);
     assert_eq!(mapping.build_id, "0123456789abcdef");
@@ -168,7 +168,7 @@ fn a_file_without_names_is_left_to_who_has_them() {
     );
 }
 
-/// The dynamic linker as a program maps the other one above the libraries.
+/// Run by the dynamic linker, the program is mapped above the libraries.
 #[test]
 fn the_programs_own_file_is_the_first_wherever_it_lies() {
     let workshop = Workshop::open();

@@ -1,4 +1,4 @@
-//! Programs of several processes: every view says which one it shows, and shows all of them.
+//! Programs with several processes: every view says which one it shows, and can show all of them.
 
 mod support;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::process::Command;
 use support::{Workshop, text};
 
-/// Four children that leave 100 to 400 blocks of 1 KiB and end in four ways.
+/// Four children leave 100 to 400 blocks of 1 KiB, and end in four ways.
 const FAMILY: &str = r#"
 #include <signal.h>
 #include <stdlib.h>
@@ -103,7 +103,7 @@ fn a_process_whose_heap_was_not_seen_is_named() {
     assert!(line.unwrap().ends_with("ls"), "{}", said.output);
 }
 
-/// 700 threads at a time, and a block from 50 calls deep.
+/// 700 threads at a time, and a block with 50 callers.
 const CROWD: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -176,7 +176,7 @@ fn more_threads_than_there_are_rings_are_all_recorded_and_stacks_that_go_on_say_
     assert_eq!(deep[8], "… (more callers: 8 frames were recorded)");
 }
 
-/// Long enough to be seen.
+/// Lives long enough to be seen.
 const SLOW: &str = r#"
 #include <stdlib.h>
 #include <unistd.h>
@@ -225,7 +225,7 @@ fn processes_that_the_recorder_is_not_in_are_named() {
             assert!(lines.len() == 1 && lines[0].contains(name), "{text}");
         }
     }
-    // Of some milliseconds: where the kernel tells of it, it is named, if not why.
+    // A process of a few milliseconds: if the kernel reports it, it is named, though without the reason.
     workshop.compile("fast", &SLOW.replace("usleep(300000);", ""), &[]);
     for namespace in ["unshare -pf --mount-proc ./fast", "unshare -r ./fast"] {
         let _ = std::fs::remove_file(workshop.path("trace.hkt"));
@@ -245,7 +245,7 @@ fn processes_that_the_recorder_is_not_in_are_named() {
         .says(", whole; exit code 0");
 }
 
-/// Where nobody may make a PID namespace, there is nothing to try.
+/// Without the right to make a PID namespace, there is nothing to test.
 #[test]
 fn numbers_of_another_pid_namespace_are_not_believed() {
     let workshop = Workshop::open();
@@ -398,7 +398,7 @@ fn a_process_that_asked_for_no_memory_is_named_too() {
     assert!(named.ends_with("/quiet, asked for no memory"), "{named}");
 }
 
-/// Where the kernel does not tell of processes, the result says that some may be missing.
+/// If the kernel does not report processes, the result says that some may be missing.
 #[test]
 fn the_shortest_lives_outside_of_a_recording_are_named() {
     let workshop = Workshop::open();

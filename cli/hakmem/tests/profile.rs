@@ -1,4 +1,4 @@
-//! `hakmem profile`, `leaks`, `why` and `diff`: who allocates what, in a process that runs and at its end.
+//! `hakmem profile`, `leaks`, `why` and `diff`: who allocates what, in a running process and at its end.
 
 mod support;
 
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use support::waiting::Waiting;
 use support::{Workshop, dump, library};
 
-/// Keeps blocks of two kinds, says "ready", and goes on for each line that it gets: "t" has it allocate and
-/// free until the next line, "k" keep more.
+/// Keeps blocks of two kinds, prints "ready", and reads lines: after "t" it allocates and frees until the next line, after "k"
+/// it keeps more blocks.
 const KEEPER: &str = r#"
 #include <poll.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ fn what_lives_is_told_by_who_allocated_it() {
     let answer = workshop.hakmem(&["profile", &process.pid(), "--json", "--live"]);
     answer.ended_with(0);
     let snapshot: Value = serde_json::from_str(&answer.output).unwrap();
-    // With every block a sample, nothing is estimated.
+    // If every block is a sample, nothing is estimated.
     assert_eq!(site(&snapshot, "keep_large")["live"]["bytes"], 1e6);
     assert_eq!(site(&snapshot, "keep_small")["live"]["blocks"], 4000.0);
     assert_eq!(site(&snapshot, "keep_small")["live_off"], 0.0);
@@ -93,9 +93,9 @@ fn the_ledger_knows_class_slack_by_samples() {
     let process = keeper(&workshop, &[("HAKMEM_SAMPLE_BYTES", "1")]);
     let answer = workshop.hakmem(&["ledger", &process.pid(), "--json"]);
     let said: Value = serde_json::from_str(&answer.ended_with(0).output).unwrap();
-    // 4,000 blocks of 40 bytes in the class of 48, 200 of 5,000 in that of 5,120, and few others.
+    // 4,000 blocks of 40 bytes in the class of 48, 200 of 5,000 in the class of 5,120, and a few others.
     let bytes = said["slack"]["bytes"].as_f64().unwrap();
-    // By the share of what is sampled, which is applied to what is resident.
+    // The sampled share is applied to the resident bytes.
     assert!((55_000.0..60_000.0).contains(&bytes), "{said}");
     assert_eq!(said["slack"]["bytes_off"], 0.0);
     assert!(said["slack"]["samples"].as_u64().unwrap() >= 4200, "{said}");
@@ -112,7 +112,7 @@ fn sampling_is_switched_on_from_outside_and_off_again() {
     let process = keeper(&workshop, &[]);
     let pid = process.pid();
     let look = ["profile", &pid, "--seconds", "0.5", "--every", "16384"];
-    // A thread that has nothing but fast paths is seen as well.
+    // A thread that only takes fast paths is seen, too.
     workshop
         .hakmem(&look)
         .ended_with(0)
@@ -129,7 +129,7 @@ fn sampling_is_switched_on_from_outside_and_off_again() {
     );
 }
 
-/// A freed block of such a size is the next one again, and no call of the program's is ever a slow one.
+/// A freed block of this size is reused by the next call, so no call takes a slow path.
 #[test]
 fn a_program_that_has_only_large_blocks_is_seen() {
     let workshop = Workshop::open();
@@ -163,7 +163,7 @@ fn a_signal_ends_the_look_and_not_the_switching_off() {
     };
     let begin = Instant::now();
     while !is_on() && begin.elapsed() < Duration::from_secs(60) {}
-    std::thread::sleep(Duration::from_millis(500)); // on a busy machine too it has allocated by then
+    std::thread::sleep(Duration::from_millis(500)); // on a busy machine, too, it has allocated by then
     Command::new("kill")
         .args(["-TERM", &child.id().to_string()])
         .status()
@@ -195,7 +195,7 @@ fn what_a_program_leaves_is_told_at_its_end() {
     let program = workshop.compile("keeper", KEEPER, &["-O1"]);
     for guarded in ["0", "2"] {
         let mut command = workshop.command(&["leaks", "--exit", "--"]);
-        command.env("HAKMEM_GUARD_SAMPLE", guarded); // one in so many lies between guards
+        command.env("HAKMEM_GUARD_SAMPLE", guarded); // one in so many blocks lies between guards
         command.arg(&program).arg("10").stdin(Stdio::null());
         support::answer(command)
             .ended_with(0)
@@ -235,7 +235,7 @@ fn what_has_grown_is_told_by_who_did() {
         .says("keep_large (keeper)");
 }
 
-/// 20,000 call stacks, each a row of turns, and 265,000 blocks in all: more than the library keeps of both.
+/// 20,000 call stacks, each a different sequence of calls, and 265,000 blocks: more than the library keeps of either.
 #[test]
 fn what_found_no_place_is_said_in_every_view() {
     const MANY: &str = r#"
@@ -287,7 +287,7 @@ int main(int count, char **arguments)
     answer.ended_with(0).says(dropped).says(stackless);
 }
 
-/// Go's own tool reads the file; where there is no Go, that it is gzip is all that can be said.
+/// Go's own tool reads the file; without Go, the test only checks that it is gzip.
 #[test]
 fn pprof_reads_what_is_written_for_it() {
     let workshop = Workshop::open();
@@ -321,7 +321,7 @@ fn pprof_reads_what_is_written_for_it() {
     }
 }
 
-/// Two calls on one line are one site of two stacks.
+/// Two calls on one line are one site with two stacks.
 #[test]
 fn what_was_allocated_before_the_look_is_not_in_it() {
     let workshop = Workshop::open();
@@ -386,7 +386,7 @@ int main(void)
     assert!(pinned > 5e6 && pinned <= free * 1.001, "{why}");
 }
 
-/// A program that keeps more with each letter that it reads, and is refused something with the last.
+/// Keeps more with each letter that it reads; after the last one, an allocation is refused.
 #[test]
 fn why_memory_grew_and_what_was_refused() {
     const GROWER: &str = r#"
@@ -453,7 +453,7 @@ int main(void)
         .is_one_line(2, "other was not written by 'hakmem why --save'");
 }
 
-/// Go calls C on another stack, and its own functions have no tables for unwinding.
+/// Go calls C on another stack, and its own functions have no unwind tables.
 #[test]
 fn callers_in_go_are_seen() {
     let workshop = Workshop::open();

@@ -1,5 +1,5 @@
-//! Profiles arrive at servers as these define it (push.v1 of Pyroscope, profilestore.v1alpha1 of Parca by gRPC-Web,
-//! profiles.v1development of OTLP), and what a server refuses is said in one line. The servers are the test's own.
+//! Servers receive profiles in their own formats (push.v1 of Pyroscope, profilestore.v1alpha1 of Parca by gRPC-Web,
+//! profiles.v1development of OTLP), and refusals are reported in one line. The servers are the test's own.
 
 mod support;
 
@@ -46,7 +46,7 @@ struct Server {
 }
 
 impl Server {
-    /// Status lines and contents; after the last it is there no more.
+    /// `answers` are status lines and contents; after the last one, the server ends.
     fn start(answers: &'static [(&'static str, &'static [u8])]) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -64,7 +64,7 @@ impl Server {
                     .find_map(|line| line.strip_prefix("content-length:"));
                 let mut body = vec![0; length.unwrap().trim().parse().unwrap()];
                 stream.read_exact(&mut body).unwrap();
-                // Noted before anybody knows that it is taken.
+                // Recorded before the client gets the answer.
                 sender.send(Request { head, body }).unwrap();
                 let length = answer.len();
                 let answered = format!(
@@ -96,7 +96,7 @@ fn keeper(workshop: &Workshop, is_sampled: bool) -> Waiting {
     Waiting::start(&mut command)
 }
 
-/// Names and values, as Pyroscope and Parca have them.
+/// Names and values, as in Pyroscope's and Parca's messages.
 fn labels(of: &Message) -> Vec<(String, String)> {
     let labels = parts(of, 1);
     let labels = labels
@@ -202,7 +202,7 @@ fn check_otlp(request: &Message) {
     let dictionary = &parts(request, 2)[0];
     let texts = texts(dictionary, 5);
     assert_eq!(texts[0], "");
-    // Number 0 of each table is there, and empty.
+    // Entry 0 of each table exists and is empty.
     for table in [1, 2, 3, 4, 6, 7] {
         assert!(parts(dictionary, table)[0].is_empty(), "table {table}");
     }
@@ -229,7 +229,7 @@ fn check_otlp(request: &Message) {
         found.map_or(Vec::new(), |(.., bytes)| bytes.clone())
     };
     let has_name = |stack: &Message| {
-        // Few places: each number is a byte.
+        // There are few places, so each number is one byte.
         packed(stack, 1).iter().any(|place| {
             let lines = parts(&locations[usize::from(*place)], 3);
             let number = |line| support::protobuf::number(line, 1) as usize;
@@ -288,7 +288,7 @@ fn what_a_server_refuses_is_one_line() {
         .says("begins with http://");
 }
 
-/// One server is away for the first profile; nothing is lost, and the end of the process is a profile as well.
+/// A server refuses the first profile. Nothing is lost, and the last profile is sent when the process ends.
 #[test]
 fn profiles_go_out_until_the_process_ends() {
     let workshop = Workshop::open();
@@ -307,12 +307,12 @@ fn profiles_go_out_until_the_process_ends() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    server.request(); // in vain
-    server.request(); // the same again
-    server.request(); // with the second one behind it
+    server.request(); // refused
+    server.request(); // sent again
+    server.request(); // with the second profile behind it
     process.end();
     let said = support::Answer::from(pushing.wait_with_output().unwrap());
-    // One more, unless it has ended between two looks.
+    // One more, unless the process has ended between two looks.
     let sent = 2 + server.requests.try_iter().count();
     said.ended_with(0)
         .says("503 Service Unavailable; it is tried again with the next one")

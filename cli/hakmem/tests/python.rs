@@ -1,5 +1,4 @@
-//! Frames of Python programs, by each interpreter that is installed: function, file and line, in place of the
-//! interpreter's own code.
+//! Frames of Python programs, for each installed interpreter: function, file and line, in place of the interpreter's own code.
 
 mod support;
 
@@ -8,8 +7,8 @@ use std::process::Command;
 use support::waiting::Waiting;
 use support::{Workshop, library, text};
 
-/// Each function that the comment behind a line names keeps one block, which is so large that it is sampled. Without a global lock
-/// objects come from an allocator of the interpreter's own, which maps memory itself.
+/// Each function that is named by a comment behind a line keeps one block, which is large enough to be sampled. Without a
+/// global lock, objects come from the interpreter's own allocator, which maps memory itself.
 const ORDERS: &str = r#"
 import _thread, json, os, sys, sysconfig, threading
 KEPT = []
@@ -82,7 +81,7 @@ print(child, flush=True)
 os.read(0, 1)
 "#;
 
-/// Threads that are in SQLite, without the interpreter's lock, when it ends.
+/// At its end, threads are in SQLite without the interpreter's lock.
 const ENDS: &str = r#"
 import sqlite3, sys, threading, time
 def insert_rows():
@@ -98,7 +97,7 @@ if len(sys.argv) > 1:
 time.sleep(0.2)
 "#;
 
-/// CPython 3.11 and later, one of each version, on the path and where pyenv keeps them.
+/// CPython 3.11 and later, one of each version, from the path and from pyenv's folders.
 fn interpreters() -> Vec<PathBuf> {
     let home = std::env::var("HOME").unwrap_or_default();
     let versions = Path::new(&home).join(".pyenv/versions");
@@ -116,7 +115,7 @@ fn interpreters() -> Vec<PathBuf> {
     });
     let mut found: Vec<(String, PathBuf)> = Vec::new();
     for path in kept.chain(on_path).filter(|path| path.is_file()) {
-        // Wrappers are scripts: what they start says itself where it is.
+        // Wrappers are scripts; the interpreter itself tells its own path.
         let tells = "import sys; print(sys.version_info >= (3, 11), sys.version, sys.executable, sep='\\n')";
         let Ok(answer) = Command::new(&path).args(["-c", tells]).output() else {
             continue;
@@ -137,7 +136,7 @@ fn interpreters() -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// What PYTHONMALLOC may be: without a global lock the interpreter has one allocator only.
+/// The values of PYTHONMALLOC: without a global lock, the interpreter has only one allocator.
 fn allocators(python: &Path) -> Vec<&'static str> {
     let mut command = Command::new(python);
     let answer = command
@@ -155,12 +154,12 @@ fn sampled(python: &Path, program: &Path, allocator: &str) -> Command {
     command.arg(program);
     command.env("LD_PRELOAD", library());
     command.env("HAKMEM_SAMPLE_BYTES", "131072");
-    command.env("HAKMEM_SAMPLE_RATE", "0"); // or a block of 200,000 bytes may be none on a fast start
+    command.env("HAKMEM_SAMPLE_RATE", "0"); // otherwise a block of 200,000 bytes might not be sampled during fast allocations
     command.env("PYTHONMALLOC", allocator);
     command
 }
 
-/// The stacks of a process, each a line with the innermost function first.
+/// The stacks of a process, one per line, the innermost function first.
 fn stacks(workshop: &Workshop, pid: &str) -> Vec<String> {
     let answer = workshop.hakmem(&["leaks", pid, "--all", "--json"]);
     answer.ended_with(0);
@@ -179,7 +178,7 @@ fn stacks(workshop: &Workshop, pid: &str) -> Vec<String> {
     texts.collect()
 }
 
-/// "file:line", of the line with this comment.
+/// "file:line" of the line with this comment.
 fn at(file: &Path, comment: &str) -> String {
     let line = ORDERS
         .lines()

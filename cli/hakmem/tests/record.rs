@@ -1,4 +1,4 @@
-//! `hakmem record`, `trace`, `replay` and `report`: what they refuse, in one line, before anything runs.
+//! `hakmem record`, `trace`, `replay` and `report`: refusals come in one line, before anything runs.
 
 mod support;
 
@@ -217,7 +217,7 @@ fn a_comparison_can_be_a_page_at_once() {
     assert!(page.contains(r#""kind":"comparison""#));
 }
 
-/// A realloc to 0 that gives a block, as mimalloc's does, and one that frees, as others' do.
+/// A realloc to 0 that returns a block, as mimalloc's does, and one that frees, as others' do.
 #[test]
 fn a_realloc_to_nothing_is_replayed_whatever_it_gives() {
     let workshop = Workshop::open();
@@ -235,7 +235,7 @@ fn a_realloc_to_nothing_is_replayed_whatever_it_gives() {
     assert_eq!(said.errors, "");
 }
 
-/// Names are bytes, and JSON has only text.
+/// Names are bytes, but JSON has only text.
 #[test]
 fn a_trace_of_an_odd_name_is_shown_as_json() {
     use std::os::unix::ffi::OsStrExt;
@@ -273,7 +273,7 @@ fn of_processes_that_are_alike_the_first_are_listed() {
     assert_eq!(rows.count(), 20, "{}", said.output);
 }
 
-/// Its trace has more than 1 MiB.
+/// Its trace exceeds 1 MiB.
 const MANY: &str = r#"
 #include <stdlib.h>
 int main(void)
@@ -313,7 +313,7 @@ fn a_trace_that_ends_before_the_program_is_called_so_by_all_that_read_one() {
     }
 }
 
-/// Which throws, and an exception is a block, too.
+/// The new throws, and an exception is a block, too.
 #[test]
 fn a_new_that_fails_is_one_call() {
     let workshop = Workshop::open();
@@ -342,11 +342,11 @@ fn a_new_that_fails_is_one_call() {
     assert_eq!(calls["foreign_free"], 0, "{calls}");
     assert_eq!(calls["implied_free"], 0, "{calls}");
     assert_eq!(calls["failed"], 9 * 5, "{calls}");
-    // And at its beginning the library of C++ takes a block that it keeps.
+    // At its start, the C++ library also allocates a block that it keeps.
     assert_eq!(process["live_blocks_end"], 1, "{process}");
 }
 
-/// jemalloc's and tcmalloc's do not call malloc.
+/// jemalloc's and tcmalloc's operator new do not call malloc.
 #[test]
 fn a_new_of_an_allocators_own_that_fails_is_one_call() {
     let workshop = Workshop::open();

@@ -1,4 +1,5 @@
-//! Rows of a table can be told apart: by what users want to see, without what they do not, and never two that look alike.
+//! Rows of a table can be told apart: grouped as the user wants, without excluded functions, and never with two that look
+//! alike.
 
 mod support;
 
@@ -6,7 +7,7 @@ use std::process::Command;
 use support::waiting::Waiting;
 use support::{Workshop, library, text};
 
-/// Two places that allocate through the same wrappers, one more deeply than is shown.
+/// Two places that allocate through the same wrappers; one has more callers than are shown.
 const PROGRAM: &str = r#"
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-//! `hakmem run`: the program under hakmem, its input, output, signals and end as without.
+//! `hakmem run`: the program's input, output, signals and end are the same as without hakmem.
 
 mod support;
 
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use support::{Workshop, answer, library, text};
 
-/// Prints which file its malloc is in.
+/// Prints which file contains its malloc.
 const WHERE: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -197,7 +197,7 @@ fn a_program_for_musl_is_refused() {
     }
 }
 
-/// Only root can give a file away; for others a program that is set-user-ID is their own.
+/// Only root can change a file's owner; for other users a set-user-ID program is their own.
 #[test]
 fn a_set_user_id_program_is_refused_with_the_alternative() {
     let workshop = Workshop::open();
@@ -218,7 +218,7 @@ fn a_set_user_id_program_is_refused_with_the_alternative() {
     }
 }
 
-/// The program with a sanitizer, where the compiler is there and has that.
+/// The program with a sanitizer, if there is a compiler that supports it.
 fn sanitized(workshop: &Workshop, compiler: &str, sanitizer: &str) -> Option<PathBuf> {
     let source = workshop.write("where.c", WHERE);
     let program = workshop.path(&format!("{compiler}-{sanitizer}"));
@@ -230,7 +230,7 @@ fn sanitized(workshop: &Workshop, compiler: &str, sanitizer: &str) -> Option<Pat
     made.is_ok_and(|status| status.success()).then_some(program)
 }
 
-/// gcc's run-time libraries are shared, clang's are linked in.
+/// gcc's run-time libraries are shared; clang's are linked in.
 #[test]
 fn a_program_with_a_sanitizer_is_refused() {
     let workshop = Workshop::open();
@@ -254,14 +254,14 @@ fn a_program_with_a_sanitizer_is_refused() {
                     .hakmem(&[command, &["--", text(&program)]].concat())
                     .is_one_line(1, &line);
             }
-            // What it uses is told all the same.
+            // What it uses is shown nevertheless.
             let said = workshop.hakmem(&["verify", text(&program)]);
             assert!(!said.errors.contains("is built with"), "{}", said.errors);
         }
     }
 }
 
-/// That one has no allocator.
+/// This sanitizer has no allocator.
 #[test]
 fn a_program_with_undefined_behaviour_sanitizer_runs() {
     let workshop = Workshop::open();
@@ -329,7 +329,7 @@ fn what_cannot_be_started_is_said_in_one_line() {
         .is_one_line(2, &line);
 }
 
-/// It sets 32 and 33 itself when a thread starts.
+/// The C library sets signals 32 and 33 itself when a thread starts.
 const OF_THE_C_LIBRARY: u64 = 3 << 31;
 
 /// As under nohup, or in a service that ignores SIGPIPE.

@@ -1,4 +1,4 @@
-//! What is printed fits the screen that it is printed on, and has nothing in it that the screen cannot show.
+//! Output fits the screen on which it is printed, and contains nothing that the screen cannot show.
 
 mod support;
 
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use support::waiting::Waiting;
 use support::{Workshop, library, text};
 
-/// Names that fill several lines of any screen, when they are written out.
+/// Names that would fill several lines of any screen in full.
 const LONG: &str = r#"
 #include <map>
 #include <string>
@@ -21,7 +21,7 @@ int main()
 }
 "#;
 
-/// Small blocks of many classes, a large one, and a refused one.
+/// Small blocks of many classes, a large one, and a refused allocation.
 const READY: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ int main(void)
 }
 "#;
 
-/// What a command prints on a terminal of this width, as it is sent there.
+/// The bytes that a command prints on a terminal of this width.
 fn on_terminal(columns: usize, environment: &[(&str, &str)], words: &[&str]) -> String {
     let line = format!(
         "stty rows 24 cols {columns}; exec {} {}",
@@ -59,7 +59,7 @@ fn on_terminal(columns: usize, environment: &[(&str, &str)], words: &[&str]) -> 
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Without what a terminal does not show.
+/// Without the parts that a terminal does not show.
 fn seen(sent: &str) -> String {
     let mut text = String::new();
     let mut rest = sent;
@@ -125,12 +125,12 @@ fn names_of_templates_fit() {
     assert!(output.contains("blocks") && output.contains("main ("));
     assert!(output.contains("std::vector<std::string>::push_back"));
     assert!(widest(output) <= 200, "{output}");
-    // What libstdc++ keeps is no leak of the program's.
+    // libstdc++'s own memory is no leak of the program.
     assert!(!output.contains("libstdc++.so"), "{output}");
     piped.says("libstdc++'s memory for exceptions); --all shows it");
     let all = workshop.hakmem(&["leaks", "--exit", "--all", "--", &program]);
     all.ended_with(0).says("71.0 KiB").says("libstdc++.so");
-    // Everything that the compiler wrote.
+    // The whole name as the compiler wrote it.
     let whole = workshop.hakmem(&["leaks", "--exit", "--json", "--", &program]);
     whole
         .ended_with(0)
@@ -188,7 +188,7 @@ fn every_table_fits() {
     for columns in [20, 40, 80, 200] {
         fits(columns, &["cold", &pid, "--seconds", "0", "--price", "3.5"]);
     }
-    // Who asked is what the lines are about.
+    // The lines are about the functions that made the requests.
     let refused = fits(80, &["failures", &pid]);
     assert!(refused.contains("main (fits"), "{refused}");
 }
@@ -207,7 +207,7 @@ fn a_trace_of_many_processes_fits() {
     );
 }
 
-/// No line of several words is longer than the screen. A word that is longer is no table: a path, say.
+/// No line of several words is longer than the screen. A single longer word is no table, but for example a path.
 fn fits(columns: usize, words: &[&str]) -> String {
     let text = seen(&on_terminal(columns, &[("TERM", "xterm")], words));
     let long = text
@@ -229,7 +229,7 @@ fn help_usage_and_what_a_run_took_fit() {
         let said = fits(columns, &["run", "--stats", "--", "true"]);
         assert!(said.contains("its address map") || columns < 80, "{said}");
     }
-    // What is repeated of the words that were given does nothing to the screen.
+    // Arguments that are repeated in a message do nothing to the screen.
     let sent = on_terminal(80, &[("TERM", "xterm")], &["$'\\e]0;title\\a\\e[7m'"]);
     assert!(sent.contains("unrecognized") && !sent.contains("\x1b]") && !sent.contains('\x07'));
 }
@@ -324,7 +324,7 @@ fn no_color_is_no_colour() {
     }
 }
 
-/// What tells rows apart is not cut: a column goes before that.
+/// Text that tells rows apart is not cut; instead, a column is dropped.
 #[test]
 fn ranges_of_a_trace_stay_whole() {
     let workshop = Workshop::open();

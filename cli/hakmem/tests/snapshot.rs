@@ -1,4 +1,4 @@
-//! `hakmem snapshot`: what is known of a process, in a file: the same as of the process, and nothing of what it holds.
+//! `hakmem snapshot`: commands show the same for the file as for the process, and it contains nothing of the program's data.
 
 mod support;
 
@@ -9,7 +9,7 @@ use support::dump::dump;
 use support::waiting::Waiting;
 use support::{Workshop, library, text};
 
-/// What the program has in its blocks, live and freed, in a variable and on its stack; its file has it otherwise.
+/// In live and freed blocks, in a variable and on the stack; the program's file contains it in another form.
 const SECRET: &str = "nobody may see me";
 const PROGRAM: &str = r#"
 #include <stdio.h>
@@ -64,7 +64,7 @@ fn under_hakmem(workshop: &Workshop) -> Waiting {
     let library = library();
     let environment = [
         ("LD_PRELOAD", text(&library)),
-        ("HAKMEM_PURGER", "0"), // what was freed stays where it is
+        ("HAKMEM_PURGER", "0"), // freed blocks stay where they are
         ("HAKMEM_ACE", "0"),
         ("HAKMEM_SAMPLE_BYTES", "4096"),
     ];
@@ -85,7 +85,7 @@ fn json(workshop: &Workshop, arguments: &[&str]) -> Value {
 }
 
 fn has(bytes: &[u8], wanted: &str) -> bool {
-    // Any part of it would be too much.
+    // No part of it may be there either.
     let parts: Vec<&[u8]> = wanted.as_bytes().windows(8).collect();
     bytes.windows(8).any(|eight| parts.contains(&eight))
 }
@@ -215,7 +215,7 @@ fn two_snapshots_say_who_has_grown() {
     assert!(page.contains("keep_some"));
 }
 
-/// Of a core dump there is less, and that is kept.
+/// A core dump tells less, and that is kept.
 #[test]
 fn a_core_dump_becomes_a_small_file() {
     let workshop = Workshop::open();
@@ -231,7 +231,7 @@ fn a_core_dump_becomes_a_small_file() {
         .is_one_line(1, "a core dump does not say what was resident");
 }
 
-/// What another build has written otherwise is named, and not taken for something else.
+/// Parts that another build has written differently are named, and not misread.
 #[test]
 fn a_snapshot_of_another_build_says_what_is_missing() {
     let workshop = Workshop::open();

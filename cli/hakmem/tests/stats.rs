@@ -1,4 +1,4 @@
-//! `hakmem stats`: what a process says of its own heap, seen from outside.
+//! `hakmem stats`: the same figures as the process's own, read from outside.
 
 mod support;
 
@@ -81,13 +81,13 @@ fn the_process_itself_says_the_same() {
     the_process_itself_says_the_same_in_mode("balanced");
 }
 
-/// What waits in a stock or in quarantine is not in use.
+/// Blocks in a stock or in quarantine are not in use.
 #[test]
 fn the_process_itself_says_the_same_in_mode_secure() {
     the_process_itself_says_the_same_in_mode("secure");
 }
 
-/// Before WAITS: 12,345 blocks of a size that nobody else asks for, one at a time.
+/// Before WAITS: 12,345 blocks of a size that nothing else requests, one at a time.
 const TAKES: &str = r#"
 #include <stdlib.h>
 __attribute__((constructor)) static void take(void)
@@ -100,7 +100,7 @@ __attribute__((constructor)) static void take(void)
 }
 "#;
 
-/// While a program is sampled, what its magazines answer is counted as well.
+/// While a program is sampled, allocations that its magazines serve are counted, too.
 #[test]
 fn allocations_are_counted_while_sampling() {
     let workshop = Workshop::open();
@@ -132,7 +132,7 @@ fn allocations_are_counted_while_sampling() {
     assert!(!table.contains(" hits"), "{table}");
 }
 
-/// Before WAITS: takes and gives back many blocks all the time.
+/// Before WAITS: allocates and frees many blocks all the time.
 const CHURNS: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -156,7 +156,7 @@ __attribute__((constructor)) static void start(void)
 }
 "#;
 
-/// Whether it moves just then is up to the system: one of some looks will see it.
+/// The system decides whether blocks move just then: one of several looks will see it.
 #[test]
 fn what_moves_meanwhile_is_said() {
     let workshop = Workshop::open();
@@ -230,8 +230,8 @@ fn slow_paths_are_timed_when_that_is_wanted() {
             .map(|n| n.as_u64().unwrap())
             .sum()
     };
-    // Each slab and each mapping that the counters know was timed, but for the first ones: they
-    // were made before the options were read.
+    // Each slab and each mapping that the counters know was timed, except the first ones, which were made before the options
+    // were read.
     let made: u64 = seen["classes"]
         .as_array()
         .unwrap()
@@ -244,7 +244,7 @@ fn slow_paths_are_timed_when_that_is_wanted() {
     answer.ended_with(0).says("slow path").says("99 % below");
 }
 
-/// A class that only one of the two moments has must not shift the others.
+/// A class that is missing at one of the two moments must not shift the others.
 #[test]
 fn what_has_changed_is_told_by_the_size_of_blocks() {
     let workshop = Workshop::open();
@@ -268,7 +268,7 @@ fn what_has_changed_is_told_by_the_size_of_blocks() {
     assert!(lines.iter().any(|line| line == &of_64), "{lines:?}");
 }
 
-/// A cache that only one of the two moments has must not shift the others, and what is gone is a change, too.
+/// A cache that is missing at one of the two moments must not shift the others. Its end is a change, too.
 #[test]
 fn what_has_changed_is_told_by_the_number_of_a_cache() {
     let workshop = Workshop::open();
@@ -299,7 +299,7 @@ fn what_has_changed_is_told_by_the_number_of_a_cache() {
     );
 }
 
-/// Before WAITS: as many threads as a server has, with a block each.
+/// Before WAITS: as many threads as a server has, with one block each.
 const THREADS: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -339,7 +339,7 @@ fn many_threads_are_a_few_lines_and_a_sum() {
         table.by_ref().take_while(|line| !line.is_empty()).count()
     };
     let text = &short.ended_with(0).output;
-    // Title, rule, twenty caches, the others, and a line on --all.
+    // The title, a rule, twenty caches, the others, and a line about --all.
     assert_eq!(lines(text), 24, "{text}");
     let others = text.lines().find(|line| line.contains(" others ")).unwrap();
     let sum: u64 = others.split_whitespace().nth(2).unwrap().parse().unwrap();
@@ -349,7 +349,7 @@ fn many_threads_are_a_few_lines_and_a_sum() {
     assert!(lines(&whole.ended_with(0).output) > 100, "{}", whole.output);
 }
 
-/// Has memory that it would share with children, and has touched nothing of it.
+/// Has memory that it would share with children, and has not touched any of it.
 const SHARES: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -384,7 +384,7 @@ fn who_looks_makes_no_shared_memory_resident() {
     process.end();
 }
 
-/// A service has it in LD_PRELOAD, and `hakmem run` adds its own: only one of them is called, and lies above the other.
+/// A service has hakmem in LD_PRELOAD, and `hakmem run` adds its own copy: only the one at the higher address is called.
 #[test]
 fn of_several_copies_the_one_in_use_is_shown() {
     const HOLDS: &str = r#"
@@ -415,7 +415,7 @@ __attribute__((constructor)) static void hold(void)
     assert_eq!(answer.errors, "");
 }
 
-/// A plugin that has one of its own beside that of its program.
+/// A plugin has its own copy of hakmem, beside that of its program.
 #[test]
 fn several_copies_that_are_used_are_said() {
     let workshop = Workshop::open();

@@ -1,4 +1,4 @@
-//! Ctrl-C in the middle: one line, an exit code, and what was finished is kept.
+//! Ctrl-C during a command: one line, an exit code, and finished results are kept.
 
 mod support;
 
@@ -16,7 +16,7 @@ fn start(workshop: &Workshop, arguments: &[&str]) -> Child {
     command.spawn().unwrap()
 }
 
-/// Send SIGINT when the file is there.
+/// Sends SIGINT when the file exists.
 fn stop(child: Child, when: &Path) -> Answer {
     stop_by(Signal::SIGINT, child, when)
 }
@@ -47,13 +47,13 @@ fn a_recording_has_what_came_before() {
         .says("exit code 130");
 }
 
-/// What came to the recorder alone is the program's, whose end is then that of the trace.
+/// A signal that was sent to the recorder alone is passed to the program, and the trace ends with the program.
 #[test]
 fn a_recording_ends_with_the_program_that_it_passes_a_signal_to() {
     let workshop = Workshop::open();
     let script = "#!/bin/sh\nulimit -c 0\ntouch waiting\nwhile :; do :; done\n";
     let script = workshop.script("waits", script);
-    // What runs the tests may have it ignored.
+    // The test's parent may ignore this signal.
     let mut command = Command::new("env");
     command
         .args(["--default-signal", env!("CARGO_BIN_EXE_hakmem"), "record"])
@@ -68,8 +68,8 @@ fn a_recording_ends_with_the_program_that_it_passes_a_signal_to() {
         .says("exit code 131");
 }
 
-/// A script's background jobs ignore SIGINT, and so do the programs that they start: one that is sent to the recorder
-/// ends the recording all the same.
+/// A script's background jobs and their programs ignore SIGINT. One that is sent to the recorder ends the recording
+/// nevertheless.
 #[test]
 fn a_recording_in_the_background_of_a_script_can_be_stopped() {
     let workshop = Workshop::open();
@@ -92,7 +92,7 @@ fn a_recording_in_the_background_of_a_script_can_be_stopped() {
 fn a_replay_shows_the_runs_that_were_finished() {
     let workshop = Workshop::open();
     workshop.hakmem(&["record", "--", "ls"]).ended_with(0);
-    // The second allocator's first run never gets to its end.
+    // The second allocator's first run never ends.
     let waits = "#include <fcntl.h>\n#include <unistd.h>\n__attribute__((constructor)) static void wait_here(void)\n\
                  { close(open(\"waiting\", O_CREAT | O_WRONLY, 0600)); sleep(60); }\n";
     let source = format!("{waits}\n{}", support::ALLOCATOR);
@@ -142,7 +142,7 @@ fn a_bench_says_how_to_go_on() {
         .says("UNFINISHED");
 }
 
-/// Nothing but the time, or a signal, is waited for there, between two looks.
+/// Waits until the command does nothing but wait for the time or a signal, between two looks.
 fn wait_until_it_waits(child: &Child) {
     let waits = [
         libc::SYS_rt_sigtimedwait,
@@ -161,7 +161,7 @@ fn wait_until_it_waits(child: &Child) {
     }
 }
 
-/// The first says that it is enough, and what was seen until then is shown.
+/// The first signal ends the look, and what was seen until then is shown.
 #[test]
 fn a_look_that_takes_its_time_shows_what_it_has_seen() {
     let workshop = Workshop::open();
@@ -185,7 +185,7 @@ fn a_look_that_takes_its_time_shows_what_it_has_seen() {
     }
 }
 
-/// What is ignored ends nothing, a wait neither.
+/// An ignored signal ends nothing, not even a wait.
 #[test]
 fn under_nohup_a_hangup_is_none() {
     let workshop = Workshop::open();
@@ -202,7 +202,7 @@ fn under_nohup_a_hangup_is_none() {
     answer.ended_with(0).says("for 3.");
 }
 
-/// And what it has started ends with it.
+/// The processes that the client has started end with it.
 #[test]
 fn a_client_that_takes_long_is_not_waited_for() {
     let workshop = Workshop::open();
@@ -233,7 +233,7 @@ fn a_client_that_takes_long_is_not_waited_for() {
     assert!(!Path::new(&format!("/proc/{of_client}")).exists());
 }
 
-/// As early as there is a file.
+/// As soon as there is a file.
 #[test]
 fn a_recording_that_is_ended_at_once_is_a_trace() {
     let workshop = Workshop::open();

@@ -106,7 +106,7 @@ fn a_process_that_ends_ends_the_lines() {
     assert!(top.wait().unwrap().success());
 }
 
-/// `line` on a terminal of its own, once it shows all of `wanted`; its output from then on, and what it has shown.
+/// Runs `line` on a new terminal, until it has shown all of `wanted`; returns its further output, and what it has shown.
 fn on_terminal(line: &str, wanted: &[&str]) -> (Child, ChildStdout, String) {
     on_columns(80, line, wanted)
 }
@@ -161,7 +161,7 @@ fn what_cannot_be_watched_is_said_in_one_line() {
 fn a_signal_that_ends_it_gives_the_screen_back() {
     let workshop = Workshop::open();
     let process = start(&workshop);
-    // What runs the tests may have some of them ignored.
+    // The test's parent may ignore some of them.
     let line = format!(
         "echo pid $$; exec env --default-signal {} top {} -d 0.1",
         env!("CARGO_BIN_EXE_hakmem"),
@@ -184,7 +184,7 @@ fn a_signal_that_ends_it_gives_the_screen_back() {
     }
 }
 
-/// Asked by another process, as by Ctrl-Z: whoever has the terminal then finds it as it was.
+/// As after Ctrl-Z, but by another process: the terminal must be as it was before.
 #[test]
 fn who_is_stopped_gives_the_screen_back_until_it_goes_on() {
     let workshop = Workshop::open();
@@ -200,7 +200,7 @@ fn who_is_stopped_gives_the_screen_back_until_it_goes_on() {
     assert!(kill("TSTP").unwrap().success());
     let mut text = String::new();
     let mut bytes = [0; 4096];
-    // Here nobody could let it go on, so that the kernel does not stop it, and it takes the screen again at once.
+    // Here nobody could continue it, so the kernel does not stop it, and it takes the screen again at once.
     let ways = ["\x1b[?1049l", "\x1b[?1049h"];
     while !ways.iter().all(|way| text.contains(way)) {
         let count = output.read(&mut bytes).unwrap();
@@ -213,7 +213,7 @@ fn who_is_stopped_gives_the_screen_back_until_it_goes_on() {
     assert!(top.wait().unwrap().success());
 }
 
-/// Without what moves the cursor between words, or colours them.
+/// Without escapes that move the cursor between words or colour them.
 fn in_words(screen: &str) -> String {
     let parts = screen.split("\x1b[");
     let words = parts.map(
@@ -226,7 +226,7 @@ fn in_words(screen: &str) -> String {
     words.collect()
 }
 
-/// Every figure is whole: one that finds no room is not there.
+/// Every figure is whole: one that does not fit is left out.
 #[test]
 fn a_narrow_screen_has_no_half_figures() {
     let workshop = Workshop::open();

@@ -1,4 +1,4 @@
-//! `hakmem verify`: nothing about a process's allocator can be pretended.
+//! `hakmem verify`: a process cannot pretend to use an allocator.
 
 mod support;
 
@@ -8,7 +8,7 @@ use std::process::Command;
 use support::waiting::Waiting;
 use support::{ALLOCATOR, PROGRAM, Workshop, library, text};
 
-/// Says that it is there, and waits for the end of its input.
+/// Prints a line, and waits for the end of its input.
 const WAITS: &str = r#"
 #include <dlfcn.h>
 #include <stdio.h>
@@ -117,7 +117,7 @@ fn an_object_with_a_scope_of_its_own_is_named() {
     let source = "#include <stdlib.h>\nvoid *kept; void work(void) { kept = malloc(10); }\n";
     let object = workshop.compile("libdeep.so", source, &["-shared", "-fPIC", "-Wl,-z,now"]);
     let program = workshop.compile("waits", WAITS, &[]);
-    // hakmem itself leads such objects to it.
+    // hakmem itself would redirect such objects to it.
     let mine = workshop.allocator("libmine.so", &[]);
     let process = Waiting::start(Command::new(&program).arg(&object).env("LD_PRELOAD", &mine));
     let found = findings(&workshop, &[&process.pid()]);
@@ -145,13 +145,13 @@ fn a_program_with_an_allocator_inside_is_found_out() {
     let answer = workshop.hakmem(&["verify", "--preload", text(&hidden)]);
     answer.ended_with(1).says("has a malloc of its own");
 
-    // Under other names, as Rust programs have it: malloc itself is hakmem's, and proves nothing.
+    // With other names, as in Rust programs: malloc itself is hakmem's, which proves nothing.
     let renamed = format!("void *_rjem_malloc(unsigned long bytes) {{ return 0; }}\n{PROGRAM}");
     let renamed = workshop.compile("renamed", &renamed, &[]);
     let answer = workshop.hakmem(&["verify", "--preload", text(&renamed)]);
     answer.ended_with(1).says("has jemalloc inside");
 
-    // And stripped of all names.
+    // Also stripped of all names.
     let texts = "const char *const texts[] = {\"<jemalloc>: x\", \"background_thread\", \"dirty_decay_ms\"};\n\
                  #include <stdio.h>\nint main(int count, char **a) { puts(texts[count]); return 0; }\n";
     let stripped = workshop.compile("stripped", texts, &["-s"]);
@@ -168,7 +168,7 @@ fn a_program_that_is_linked_with_an_allocator_is_named_as_such() {
     let found = findings(&workshop, &[text(&program)]);
     assert_eq!(owners(&found), [text(&library)]);
     assert_eq!(found["owners"][0]["is"][0], "mimalloc");
-    // hakmem in front of it takes its place.
+    // A preloaded hakmem replaces it.
     workshop
         .hakmem(&["verify", "--preload", text(&program)])
         .ended_with(0);
@@ -343,7 +343,7 @@ fn this_program_knows_marks_and_is_none_of_them() {
         .ended_with(0);
 }
 
-/// A variable that begins as malloc, and a function that puts another one there.
+/// A variable that is initialised with malloc, and a function that stores another one in it.
 const TAKEN: &str = r#"
 #include <stdlib.h>
 static void *(*volatile taken)(size_t) = malloc;

@@ -1,5 +1,4 @@
-//! Core dumps of running programs, written as the kernel writes them: wherever the tests run, and
-//! with what a test wants left out.
+//! Writes core dumps of running programs as the kernel does, so tests work anywhere, and can leave parts out.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -32,8 +31,8 @@ fn areas(pid: &str) -> Vec<Area> {
     text.lines().map(parse).collect()
 }
 
-/// What the kernel keeps: what was written to, which is what can be, and before it in the same file what
-/// could be until it was relocated; and the first page of each program and library.
+/// What the kernel keeps: pages that were written to (here: all that is writable, and the RELRO area before it in the same
+/// file); and the first page of each program and library.
 fn kept(areas: &[Area]) -> Vec<(&Area, u64)> {
     let is_kept = |index: &usize| {
         let area = &areas[*index];
@@ -96,7 +95,7 @@ fn header(kind: u32, flags: u32, offset: u64, start: u64, bytes: u64) -> Vec<u8>
     header
 }
 
-/// Write a core dump of a process that stands still; `change` may alter the bytes of an area.
+/// Writes a core dump of a process that stands still; `change` may alter the bytes of an area.
 pub fn dump(pid: &str, path: &Path, mut change: impl FnMut(u64, &mut Vec<u8>)) {
     let areas = areas(pid);
     let kept = kept(&areas);
@@ -111,7 +110,7 @@ pub fn dump(pid: &str, path: &Path, mut change: impl FnMut(u64, &mut Vec<u8>)) {
         let mut bytes = vec![0; usize::try_from(bytes).unwrap()];
         let mut done = 0;
         while done < bytes.len() {
-            // Behind the end of a file there is nothing.
+            // There is nothing behind the end of a file.
             let end = bytes.len().min(done + 4096);
             let _ = memory.read_exact_at(&mut bytes[done..end], area.start + done as u64);
             done = end;

@@ -1,4 +1,4 @@
-//! The command as its users meet it, and small programs and allocators compiled for the occasion.
+//! The command as users run it, and small programs and allocators compiled for a test.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod dump;
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// A whole allocator that never gives anything back. It stands for any other one; MARK puts a symbol
-/// into it that only a certain allocator has, and BREAKS makes it end the program.
+/// A complete allocator that never gives anything back. It stands for any other one: MARK adds a symbol that only a certain
+/// allocator has, and with BREAKS it ends the program.
 pub const ALLOCATOR: &str = r#"
 #include <stddef.h>
 #include <string.h>
@@ -73,7 +73,7 @@ int posix_memalign(void **block, size_t alignment, size_t bytes)
 }
 "#;
 
-/// Uses some memory and prints what was asked of it.
+/// Allocates some memory and prints a result.
 pub const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,7 +119,7 @@ impl Workshop {
         path
     }
 
-    /// Compile C source with more arguments for the compiler.
+    /// Compiles C source with further compiler arguments.
     pub fn compile(&self, name: &str, source: &str, arguments: &[&str]) -> PathBuf {
         let file = self.write(&format!("{name}.c"), source);
         let output = self.path(name);
@@ -143,7 +143,7 @@ impl Workshop {
         self.compile(name, ALLOCATOR, &all)
     }
 
-    /// The command, in this folder.
+    /// Runs the command in this folder.
     pub fn hakmem(&self, arguments: &[&str]) -> Answer {
         answer(self.command(arguments))
     }
@@ -159,7 +159,7 @@ impl Workshop {
         command
     }
 
-    /// The command as installed elsewhere, with the library beside it: what it keeps stays here.
+    /// The command as installed elsewhere, with the library beside it; its files stay in this folder.
     pub fn installed(&self, arguments: &[&str]) -> Answer {
         let bin = self.path("bin");
         if !bin.exists() {
@@ -182,9 +182,8 @@ impl Workshop {
     }
 }
 
-/// Write an executable file, in a process of its own. Written here, its descriptor could be open in the
-/// child that another test's thread forks at the moment, and the kernel does not execute a file that
-/// is open for writing.
+/// Writes an executable file in a separate process. In this process, another test's thread might fork while the file is open
+/// for writing, and the kernel does not execute a file that any process has open for writing.
 pub fn make_program(path: &Path, content: &[u8]) {
     let mut install = Command::new("install")
         .args(["-m", "755", "/dev/stdin"])
@@ -234,7 +233,7 @@ impl From<Output> for Answer {
 }
 
 impl Answer {
-    /// It failed with this exit code and one line of this text, and nothing else.
+    /// It failed with this exit code, and with exactly one line, which is this text.
     pub fn is_one_line(&self, code: i32, text: &str) {
         assert_eq!(self.errors.trim_end(), format!("hakmem: {text}"));
         assert_eq!(self.code, Some(code));

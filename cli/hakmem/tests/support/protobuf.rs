@@ -1,4 +1,4 @@
-//! Protocol buffers, read.
+//! Reads protocol buffers.
 
 /// A message's fields: a number's value, or a part's bytes.
 pub type Message = Vec<(u64, u64, Vec<u8>)>;
@@ -48,7 +48,7 @@ pub fn parts(of: &Message, field: u64) -> Vec<Message> {
     found.map(|(.., bytes)| message(bytes)).collect()
 }
 
-/// What the first field with this number holds, as a text.
+/// The first field with this number, as text.
 pub fn content(of: &Message, field: u64) -> String {
     let found = of.iter().find(|(number, ..)| *number == field);
     found.map_or(String::new(), |(.., bytes)| {

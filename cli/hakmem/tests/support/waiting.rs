@@ -1,9 +1,9 @@
-//! A program that says "ready" and waits for the end of its input.
+//! A program that prints "ready" and waits for the end of its input.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// The source of one that does nothing else.
+/// The source of such a program that does nothing else.
 pub const WAITS: &str = r#"
 #include <stdio.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ int main(void)
 }
 "#;
 
-/// It ends with this value.
+/// Dropping this value ends the program.
 pub struct Waiting {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -41,7 +41,7 @@ impl Waiting {
         line
     }
 
-    /// Tell it something, and wait for the line that it answers.
+    /// Tells it something, and waits for the answer.
     pub fn answers(&mut self, what: &str, line: &str) {
         let input = self.child.stdin.as_mut().unwrap();
         input.write_all(what.as_bytes()).unwrap();
@@ -53,7 +53,7 @@ impl Waiting {
         input.write_all(what.as_bytes()).unwrap();
     }
 
-    /// Written by a thread of it when it has come far enough.
+    /// Waits for a byte that one of its threads writes when it is ready.
     pub fn wait_for_byte(&mut self) {
         self.output.read_exact(&mut [0]).unwrap();
     }

@@ -3,11 +3,11 @@
 //! A name on the command line is one of
 //!
 //! - `hakmem`: the library beside this command
-//! - `glibc`, or `musl` where the command is made for that: nothing is preloaded
+//! - `glibc`, or `musl` if the command was built for it: nothing is preloaded
 //! - `mimalloc3`, `jemalloc`, …: a peer that was built, added or found in the system
 //! - `NAME=PATH`: any shared library
 //!
-//! each with settings after it, to compare settings of one allocator: `hakmem+HAKMEM_DECAY_MS=0`.
+//! Settings may follow it, to compare settings of one allocator: `hakmem+HAKMEM_DECAY_MS=0`.
 
 use crate::c_library;
 use crate::elf;

@@ -229,7 +229,6 @@ fn targets_of(
 /// The meaning of a slot's value. If it points into the importing object or the program, but not at such a function there, it
 /// still points at a stub: nothing was called through it so far. A variable that points at another function was set by the
 /// program: Python's decimal sets its library's malloc to Python's own.
-/// another function was given it by the program: Python's decimal leads its library's malloc to Python's own.
 fn target_at(
     process: &Process,
     object: &crate::process::Object,

@@ -235,7 +235,6 @@ impl Channel {
     /// Takes the events of a ring up to `end`, in order, and frees their space. Passes on each event with its thread, and adds
     /// new call stacks and files to the news. `now` is in the events' units; `last` is the time of the last event before, and
     /// is updated.
-    /// of the last one.
     pub fn take(
         &self,
         ring: usize,

@@ -251,7 +251,7 @@ pub struct Pen<'a> {
 }
 
 impl Pen<'_> {
-    #[inline(always)] // into the loop that takes events from a ring: they never lie in memory
+    #[inline(always)] // so the loop that takes events from a ring keeps them in registers
     pub fn push(&mut self, event: Event) {
         let end = self.first_kind.wrapping_add(CHUNK_EVENTS);
         assert!(

@@ -32,7 +32,7 @@ const FLAGS: [&str; 15] = [
     "-fno-builtin-memalign",
     "-fno-stack-protector",
     "-fomit-frame-pointer",
-    "-fno-function-sections", // the linker takes all of the malloc family or nothing, and drops no function of it
+    "-fno-function-sections", // all of malloc's family or nothing: no function of it is dropped
     "-fno-data-sections",
 ];
 

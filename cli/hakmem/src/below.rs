@@ -23,7 +23,7 @@ fn paragraph(text: &str, width: usize) -> String {
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     match first {
         "Examples:" | "Example:" => format!("{first}\n{}", examples(rest, width)),
-        _ if text.lines().any(|line| line.starts_with(' ')) => text.to_string(), // lines that must stay as they are
+        _ if text.lines().any(|line| line.starts_with(' ')) => text.to_string(), // lines that stay
         _ => wrapped(&text.replace('\n', " "), width),
     }
 }

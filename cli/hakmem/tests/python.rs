@@ -154,7 +154,7 @@ fn sampled(python: &Path, program: &Path, allocator: &str) -> Command {
     command.arg(program);
     command.env("LD_PRELOAD", library());
     command.env("HAKMEM_SAMPLE_BYTES", "131072");
-    command.env("HAKMEM_SAMPLE_RATE", "0"); // otherwise a block of 200,000 bytes might not be sampled during fast allocations
+    command.env("HAKMEM_SAMPLE_RATE", "0"); // or fast allocations might leave a block of 200,000 bytes unsampled
     command.env("PYTHONMALLOC", allocator);
     command
 }

@@ -93,7 +93,7 @@ impl Slack {
             .sum();
         (!samples.is_empty()).then(|| Slack {
             bytes: live as f64 * mean,
-            bytes_off: live as f64 * 2.0 * squares.abs().sqrt() / all, // the sum of no terms is -0.0
+            bytes_off: live as f64 * 2.0 * squares.abs().sqrt() / all, // an empty sum is -0.0
             samples: samples.len(),
         })
     }

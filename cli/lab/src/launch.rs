@@ -274,7 +274,7 @@ impl PreparedCommand<'_> {
     unsafe fn become_it(&self, gate_out: &OwnedFd, gate_in: &OwnedFd, report: &OwnedFd) -> ! {
         // SAFETY: system calls on open files and on memory that stays where it is.
         unsafe {
-            libc::close(gate_in.as_raw_fd()); // otherwise the child would not notice that nobody can open the gate any more
+            libc::close(gate_in.as_raw_fd()); // or the child would not notice that nobody can open the gate
             let mut byte = 0u8;
             let opened = loop {
                 match libc::read(gate_out.as_raw_fd(), (&raw mut byte).cast(), 1) {

@@ -43,7 +43,7 @@ pub struct Recorded {
 
 /// Long enough for a first estimate of the clock's frequency.
 const CALIBRATION: Duration = Duration::from_millis(5);
-/// If a process's only thread makes calls in quicker succession than this, it reads the time for one event in 32.
+/// A process's only thread reads the time for one event in 32, as long as two such events are less than this apart.
 const BURST: Duration = Duration::from_micros(2);
 
 pub fn record(options: &Options) -> Result<Recorded> {

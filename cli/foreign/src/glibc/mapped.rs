@@ -56,7 +56,7 @@ pub fn find(space: &Space, taken: &[Range<u64>]) -> Mapped {
 }
 
 impl Mapped {
-    /// Drops wrong blocks until the total fits the allocator's own: the largest ones with `is_alone` that exceed it.
+    /// Drops blocks with `is_alone`, the largest first, as long as the total stays at or above the allocator's own.
     pub fn settle(&mut self, told_bytes: u64) {
         let mut alone: Vec<Block> = self
             .blocks

@@ -38,7 +38,7 @@ impl Kind {
         })
     }
 
-    /// Does it return a block? Other kinds free one.
+    /// Does it return a block? Other kinds take one.
     pub fn gives(self) -> bool {
         !matches!(self, Kind::Free | Kind::ReallocFrom)
     }

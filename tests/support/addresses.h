@@ -1,4 +1,4 @@
-// addresses.h -- a program without memory left: a limit of addresses (RLIMIT_AS), and blocks until malloc refuses.
+// addresses.h -- brings a program to the end of its memory: an address space limit (RLIMIT_AS), and blocks until malloc refuses.
 #ifndef HT_SUPPORT_ADDRESSES_H
 #define HT_SUPPORT_ADDRESSES_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
-// The process may have so many bytes more than now; SIZE_MAX: as many as it likes.
+// The process may map this many bytes more than now; SIZE_MAX: as many as it likes.
 static inline void ht_limit_addresses(size_t more)
 {
     struct rlimit limit;
@@ -17,14 +17,14 @@ static inline void ht_limit_addresses(size_t more)
     HT_CHECK(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit failed");
 }
 
-// Take blocks of that size until there are no more.
+// Allocate blocks of that size until malloc refuses.
 static inline void ht_exhaust(size_t bytes)
 {
     while (ht_hide(malloc(bytes)) != NULL) {
     }
 }
 
-// The same of every size.
+// The same with all sizes.
 static inline void ht_exhaust_all(void)
 {
     for (size_t bytes = 64 * HT_MIB; bytes >= 16; bytes /= 2) {

@@ -1,5 +1,5 @@
-// api.h -- the functions of hakmem.h, looked up: a program that runs with the
-// library preloaded has nothing to link with. Under a sanitizer it is linked in.
+// api.h -- looks up the functions of hakmem.h: a program that runs with the
+// library preloaded has nothing to link with. Under a sanitizer the library is linked in.
 #ifndef HAK_TESTS_SUPPORT_API_H
 #define HAK_TESTS_SUPPORT_API_H
 
@@ -14,7 +14,7 @@ static inline void *ht_api(const char *name)
     return function;
 }
 
-// Declares a local pointer api_<name> to the function of that name; HT_API_FIND sets one that is there.
+// Declares a local pointer api_<name> to the function of that name; HT_API_FIND sets a declared one.
 #define HT_API(name)              \
     __typeof__(name) *api_##name; \
     HT_API_FIND(name)

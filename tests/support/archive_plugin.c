@@ -1,4 +1,4 @@
-// archive_plugin.c -- a library that has the archive in it, and allocates from that.
+// archive_plugin.c -- a library that contains the archive, and allocates from it.
 #include <stdlib.h>
 #include <string.h>
 

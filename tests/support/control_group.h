@@ -1,4 +1,4 @@
-// control_group.h -- run a part of a test in a control group with little memory.
+// control_group.h -- runs a part of a test in a control group with little memory.
 #ifndef HAK_TESTS_SUPPORT_CONTROL_GROUP_H
 #define HAK_TESTS_SUPPORT_CONTROL_GROUP_H
 
@@ -26,8 +26,8 @@ static inline bool ht_write_file(const char *folder, const char *name, const cha
     return written;
 }
 
-// A group below this process's own: by version 1's interface, or version 2's where the group above
-// passes the memory controller on. Skips the test where neither lets us.
+// A group below this process's own: by the interface of version 1, or of version 2 if the group above
+// passes the memory controller on. Skips the test if neither is possible.
 static inline struct ht_group ht_make_group(const char *limit_bytes)
 {
     static const char *const mounts[][3] = {
@@ -73,7 +73,7 @@ static inline void ht_enter_group(const struct ht_group *group)
     }
 }
 
-// A process that was just ended may count as a member for a moment longer.
+// A process that has just ended may count as a member for a moment longer.
 static inline void ht_remove_group(const struct ht_group *group)
 {
     for (int tries = 0; rmdir(group->folder) != 0 && errno == EBUSY && tries < 100; tries++) {

@@ -1,4 +1,4 @@
-// crowd.h -- a few threads that allocate, check what they have and free, some of it each other's.
+// crowd.h -- a few threads that allocate, check their blocks and free them; some blocks are another thread's.
 #ifndef HAK_TESTS_SUPPORT_CROWD_H
 #define HAK_TESTS_SUPPORT_CROWD_H
 
@@ -8,7 +8,7 @@
 
 enum { HT_CROWD = 4, HT_CROWD_SLOTS = 120, HT_CROWD_LARGEST = 3 << 20, HT_CROWD_LEFT = 64 };
 
-static void *ht_crowd_left[HT_CROWD_LEFT]; // blocks for whoever comes by
+static void *ht_crowd_left[HT_CROWD_LEFT]; // blocks that any thread may take
 
 static inline void *ht_crowd_work(void *seed)
 {
@@ -26,7 +26,7 @@ static inline void *ht_crowd_work(void *seed)
     return NULL;
 }
 
-// All of them, one of which is the caller; then everything is freed.
+// Run all of the threads, the caller as one of them; then free everything.
 static inline void ht_crowd_run(void)
 {
     pthread_t threads[HT_CROWD];

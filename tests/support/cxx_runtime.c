@@ -1,4 +1,4 @@
-// cxx_runtime.c -- what a C++ library knows of new-handlers. There are two of it, each with a user of its own (cxx_user.c).
+// cxx_runtime.c -- the part of a C++ library that has the new-handler. It is built twice, each with its own user (cxx_user.c).
 #include "cxx_runtime.h"
 
 #include <stddef.h>

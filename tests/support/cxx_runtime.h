@@ -1,4 +1,4 @@
-// cxx_runtime.h -- a new-handler that gives up, set and counted.
+// cxx_runtime.h -- sets a new-handler that gives up, and counts its calls.
 #ifndef HT_CXX_RUNTIME_H
 #define HT_CXX_RUNTIME_H
 

@@ -4,6 +4,6 @@
 
 __attribute__((constructor)) static void start(void)
 {
-    usleep(3000); // so that others come to wait for the dynamic linker's lock, which is held
+    usleep(3000); // so that others come to wait for the dynamic linker's lock, held here
     dlopen("libm.so.6", RTLD_NOW | RTLD_DEEPBIND);
 }

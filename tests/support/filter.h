@@ -1,4 +1,4 @@
-// filter.h -- a filter of this process's system calls (seccomp), from now on.
+// filter.h -- filters this process's system calls (seccomp) from now on.
 #ifndef HAK_TESTS_SUPPORT_FILTER_H
 #define HAK_TESTS_SUPPORT_FILTER_H
 
@@ -10,7 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-// The test is skipped where there are no filters.
+// Skips the test where there are no filters.
 static inline void ht_filter_calls(struct sock_filter *rules, size_t count)
 {
     const struct sock_fprog program = {(unsigned short)count, rules};

@@ -1,4 +1,4 @@
-// What the library has under the names of glibc's malloc.h, for tests built for another C library, whose malloc.h lacks it.
+// What the library defines under the names of glibc's malloc.h, for tests built for another C library, whose malloc.h lacks them.
 #ifndef HAK_TESTS_GLIBC_NAMES_H
 #define HAK_TESTS_GLIBC_NAMES_H
 

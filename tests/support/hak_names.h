@@ -2,7 +2,7 @@
 //
 // Included before everything else (-include) where the sanitizer owns malloc:
 // the programs in tests/stress then call the allocator under test by the names
-// that hakmem.h declares, and their text stays the same.
+// that hakmem.h declares, without a change of their source.
 #ifndef HAK_TESTS_SUPPORT_HAK_NAMES_H
 #define HAK_TESTS_SUPPORT_HAK_NAMES_H
 
@@ -31,6 +31,6 @@ static inline int hak_trim_as_malloc_trim(size_t pad)
     return hak_trim() > 0;
 }
 #define malloc_trim hak_trim_as_malloc_trim
-// What libc allocates by itself is the sanitizer's: no strdup and kin here.
+// Memory that libc allocates itself is the sanitizer's: no strdup and the like here.
 
 #endif

@@ -24,7 +24,7 @@ extern "C" int ht_late_nothrow()
     return ::operator new(too_many, std::nothrow) == nullptr &&handled == 1;
 }
 
-// 1: what the handler throws is no block either.
+// 1: what the handler throws is caught, and there is no block.
 extern "C" int ht_late_handler_throws()
 {
     std::set_new_handler(throw_a_number);

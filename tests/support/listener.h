@@ -1,6 +1,6 @@
-// listener.h -- a program that wants to hear when memory of its buffers goes, and the check that it does.
+// listener.h -- a program that wants to hear when memory of its buffers goes back, and the check that it does.
 //
-// A test includes this, sees to it that munmap, madvise and mremap lead to the functions here, and calls lt_check().
+// A test includes this, makes munmap, madvise and mremap lead to the functions here, and calls lt_check().
 #ifndef HAK_TESTS_SUPPORT_LISTENER_H
 #define HAK_TESTS_SUPPORT_LISTENER_H
 
@@ -16,7 +16,7 @@ static struct {
     uintptr_t from, to;
 } lt_events[LT_EVENTS];
 static _Atomic(unsigned) lt_count;
-static void (*volatile lt_also)(void); // what a test does in each call
+static void (*volatile lt_also)(void); // what else a test does in each call
 
 static void lt_note(void *start, size_t bytes)
 {
@@ -27,7 +27,7 @@ static void lt_note(void *start, size_t bytes)
     if (lt_also != NULL) {
         lt_also();
     }
-    errno = EIO; // is the listener's own affair
+    errno = EIO; // the listener's own business
 }
 
 static int lt_munmap(void *start, size_t bytes)
@@ -53,7 +53,7 @@ static void *lt_mremap(void *start, size_t old_bytes, size_t bytes, int flags, v
 static uintptr_t lt_large[LT_LARGE];
 static uintptr_t lt_small[LT_SMALL];
 
-// Has the page at that address gone, and was that heard?
+// Has the page at that address gone back, and was that heard?
 static bool lt_is_gone(uintptr_t address)
 {
     const uintptr_t page = address & ~(uintptr_t)(sysconf(_SC_PAGESIZE) - 1);
@@ -113,7 +113,7 @@ static void lt_check(void)
     const unsigned gone = lt_gone();
     HT_CHECK(gone > (LT_LARGE + LT_SMALL) / 2, "only %u of the blocks' pages have gone", gone);
 
-    // What goes by itself, and who is moved.
+    // What goes back by itself, and blocks that are moved.
     lt_count = 0;
     lt_fill_and_free();
     char *grown = malloc(600 * HT_MIB); // has a mapping of its own, whose pages move

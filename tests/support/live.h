@@ -1,10 +1,9 @@
-// live.h -- which bytes are in live blocks: exact, for any number of threads.
+// live.h -- knows which bytes are in live blocks: exactly, for any number of threads.
 //
-// A bit for each 16 bytes of the address space, set from right behind the allocation to right before the free.
-// An allocator that gives out memory that is in use is caught when it does so, whatever the content. There is no
-// lock, for each bit is set and taken back by one atomic operation; and none of malloc's memory: a leaf of bits
-// is a mapping, made when its GiB is used first. A forked child has a copy that is right for its copy of the heap:
-// a bit is set only while its block is live, whenever the copy was made.
+// A bit for each 16 bytes of the address space is set right after the allocation and cleared right before the free. An allocator
+// that hands out memory that is in use is caught at once, whatever the content. There is no lock, as one atomic operation sets or
+// clears each bit; and no memory comes from malloc: a leaf of bits is a mapping, made when its GiB is first used. A forked child
+// has a copy that fits its copy of the heap, whenever the copy was made, as a bit is set only while its block is live.
 #ifndef HAK_TESTS_SUPPORT_LIVE_H
 #define HAK_TESTS_SUPPORT_LIVE_H
 
@@ -16,18 +15,18 @@
 #include <sys/mman.h>
 
 enum {
-    HT_LARGEST = 400000, // of most blocks
+    HT_LARGEST = 400000, // of most blocks' sizes
     HT_GRAIN_BITS = 4,
-    HT_LEAF_BITS = 30,                    // of addresses that a leaf stands for
+    HT_LEAF_BITS = 30,                    // of the addresses that a leaf covers
     HT_LEAVES = 1 << (48 - HT_LEAF_BITS), // user space with 4 levels of page tables
-    HT_WORD_BITS = 6,                     // grains of a word
+    HT_WORD_BITS = 6,                     // grains in a word
     HT_LEAF_WORDS = 1 << (HT_LEAF_BITS - HT_GRAIN_BITS - HT_WORD_BITS),
 };
 
 static _Atomic(_Atomic(uint64_t) *) ht_leaves[HT_LEAVES];
 static _Atomic(size_t) ht_live_grains;
 
-// A test that has calls of the system's fail says so; then a request may be refused.
+// A test that makes system calls fail sets this; then a request may be refused.
 static atomic_bool ht_may_be_refused;
 static _Atomic(size_t) ht_refusals;
 
@@ -56,7 +55,7 @@ static inline _Atomic(uint64_t) *ht_leaf(size_t number)
     return leaf;
 }
 
-// Set or take back the bits of a block, and fail if one of them is so already.
+// Set or clear the bits of a block; fail if one of them is so already.
 static inline void ht_live_mark(const void *block, size_t bytes, bool is_live)
 {
     const uintptr_t address = (uintptr_t)block & (((uintptr_t)1 << 56) - 1); // without a tag
@@ -80,17 +79,17 @@ static inline void ht_live_mark(const void *block, size_t bytes, bool is_live)
     }
 }
 
-// ---- blocks of which that holds ----
+// ---- blocks that are marked so ----
 
 static __typeof__(hak_free_sized) *api_hak_free_sized;
 static __typeof__(hak_free_aligned_sized) *api_hak_free_aligned_sized;
 
-// A block, and how it was asked for.
+// A block, and how it was requested.
 struct ht_block {
     struct ht_slot slot;
-    size_t alignment; // 0: by a function without one
-    size_t live;      // bytes in the table
-    atomic_int *owed; // of the heap it is from: how many of its blocks are with others
+    size_t alignment; // 0: from a function without one
+    size_t live;      // bytes marked in the table
+    atomic_int *owed; // of the block's heap: how many of its blocks other threads have
 };
 
 static inline bool ht_is_refused(const void *got)

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-// The kernel rounds VmRSS per processor; smaps_rollup counts pages and is exact.
+// The kernel rounds VmRSS on each processor; smaps_rollup counts pages and is exact.
 #define HT_SMAPS "/proc/self/smaps_rollup"
 
 // The number after "<field>:" in a file of /proc, or -1.
@@ -73,7 +73,7 @@ static inline void ht_expect_one_thread(long timeout_ms)
              "a thread of ours is still there");
 }
 
-// Resident memory for the program's own notes, outside the heap.
+// Resident memory outside the heap, for the program's own records.
 static inline void *ht_map(size_t bytes)
 {
     void *memory = mmap(
@@ -84,7 +84,7 @@ static inline void *ht_map(size_t bytes)
     return memory;
 }
 
-// Sleep until no more than `limit_kib` are resident; broken after `timeout_ms`.
+// Sleep until at most `limit_kib` are resident; the promise is broken after `timeout_ms`.
 static inline void ht_expect_rss(long limit_kib, long timeout_ms, const char *what)
 {
     long until = ht_now_ms() + timeout_ms;
@@ -108,7 +108,7 @@ static inline long ht_held_back_kib(void)
     return mode != NULL && strcmp(mode, "secure") == 0 ? 24 * 1024 : 0;
 }
 
-// What may stay resident when `live` bytes are in use: 8 MiB or a sixteenth more, whichever is more.
+// What may stay resident when `live` bytes are in use: 8 MiB more, or a sixteenth more if that is larger.
 static inline long ht_fallen_kib(long baseline_kib, size_t live)
 {
     const size_t part = live / 16;

@@ -1,4 +1,4 @@
-// mistake.h -- what a program says that makes a mistake and dies of it by a signal.
+// mistake.h -- reads the message of a program that makes a mistake and dies of it by a signal.
 #ifndef HAK_TESTS_SUPPORT_MISTAKE_H
 #define HAK_TESTS_SUPPORT_MISTAKE_H
 
@@ -9,7 +9,7 @@
 
 enum { HT_SAID_BYTES = 8192 };
 
-// What a child that makes a mistake says on stderr before it dies of `signal_number`.
+// What a child that makes a mistake prints on stderr before it dies of `signal_number`.
 static inline const char *ht_said_by(void (*mistake)(void), int signal_number)
 {
     static char text[HT_SAID_BYTES];

@@ -1,7 +1,7 @@
 // misuse.h -- what the programs in tests/misuse share.
 //
 // Each makes one mistake and must die by SIGABRT with the line that its first
-// comment names. Getting to the end of main, or to 0 by exit, is the failure.
+// comment names. If it reaches the end of main, or exits with 0, the test has failed.
 #ifndef HAK_TESTS_SUPPORT_MISUSE_H
 #define HAK_TESTS_SUPPORT_MISUSE_H
 
@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-// Write to a block, so that it counts as used, and hide where it came from.
+// Write to a block, so that it counts as used, and hide its origin from the compiler.
 static inline char *ht_block(size_t size)
 {
     char *block = ht_hide(malloc(size));

@@ -1,9 +1,9 @@
-// model.h -- a block with what it must contain.
+// model.h -- a block and the content that it must have.
 //
-// Every slot's bytes are derived from a number of its own. A block that overlaps
-// another, is given out twice, or is written to after its free changes a byte
+// Every slot's bytes are derived from the slot's own number. A block that overlaps
+// another, is handed out twice, or is written to after its free changes a byte
 // that a later check reads. Large blocks are marked at both ends and once in
-// each page, so that touching them does not take the whole time of a test.
+// each page, so that marking them does not take most of a test's time.
 #ifndef HAK_TESTS_SUPPORT_MODEL_H
 #define HAK_TESTS_SUPPORT_MODEL_H
 
@@ -18,7 +18,7 @@ struct ht_slot {
     unsigned char tag;
 };
 
-// 0, 7, 14 … modulo 256, again and again: any block's marked bytes are a part of it, which begins where its tag says.
+// 0, 7, 14 … modulo 256, again and again: the marked bytes of any block are a part of it, which starts where the block's tag says.
 #define HT_BYTES_4(n)                                                                      \
     (unsigned char)(7 * (n)), (unsigned char)(7 * (n) + 7), (unsigned char)(7 * (n) + 14), \
         (unsigned char)(7 * (n) + 21)
@@ -29,7 +29,7 @@ struct ht_slot {
 static const unsigned char ht_sequence[256 + HT_FULL_BYTES] = {
     HT_BYTES_256, HT_BYTES_256, HT_BYTES_256, HT_BYTES_256, HT_BYTES_256};
 
-// What a block's bytes are from offset `i` on: tag + 7 i. (7 * 183 is 1 modulo 256.)
+// A block's bytes from offset `i` on: tag + 7 i. (7 * 183 is 1 modulo 256.)
 static inline const unsigned char *ht_slot_bytes(const struct ht_slot *slot, size_t i)
 {
     return ht_sequence + (slot->tag * 183U + i) % 256;
@@ -45,7 +45,7 @@ static inline size_t ht_next_mark(size_t i, size_t size)
     return mark + HT_END_BYTES >= size ? size - HT_END_BYTES : mark;
 }
 
-// Where the marked bytes end that begin with the one at `i`.
+// The end of the marked bytes that start at `i`.
 static inline size_t ht_marks_end(size_t i, size_t size)
 {
     if (i < HT_FULL_BYTES) {
@@ -62,7 +62,7 @@ static inline void ht_slot_fill(struct ht_slot *slot)
     }
 }
 
-// One of the bytes from `i` to `end` is another than it was.
+// One of the bytes from `i` to `end` has changed.
 _Noreturn static inline void ht_slot_broken(const struct ht_slot *slot,
                                             size_t i,
                                             size_t end,
@@ -80,7 +80,7 @@ _Noreturn static inline void ht_slot_broken(const struct ht_slot *slot,
              *ht_slot_bytes(slot, i));
 }
 
-// What a block of `slot->size` was marked with must still be in its first `kept` bytes.
+// The first `kept` bytes of a block must still be what its `slot->size` bytes were marked with.
 static inline void ht_slot_check(const struct ht_slot *slot, size_t kept, const char *when)
 {
     for (size_t i = 0, end; i < kept; i = ht_next_mark(end, slot->size)) {
@@ -92,7 +92,7 @@ static inline void ht_slot_check(const struct ht_slot *slot, size_t kept, const 
     }
 }
 
-// Take a fresh block into the slot.
+// Put a fresh block into the slot.
 static inline void ht_slot_take(
     struct ht_slot *slot, void *block, size_t size, size_t alignment, uint64_t tag)
 {
@@ -137,7 +137,7 @@ static inline void ht_check_zero(const unsigned char *block, size_t size)
     }
 }
 
-// One random operation on a slot: fill it if it is empty, else check and free or resize it.
+// One random operation on a slot: fill it if it is empty, else check it and free or resize it.
 static inline void ht_slot_step(struct ht_slot *slot, struct ht_random *random, size_t largest)
 {
     size_t size = 1 + ht_random_size(random, largest);

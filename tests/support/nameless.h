@@ -1,6 +1,6 @@
 // nameless.h -- files without a name in a folder: a test that fails, or is killed, leaves none behind.
 //
-// A path leads to one for this program and those that it starts, as long as it is open here.
+// A path leads to such a file, for this program and those that it starts, as long as the file is open here.
 #ifndef HAK_TESTS_SUPPORT_NAMELESS_H
 #define HAK_TESTS_SUPPORT_NAMELESS_H
 
@@ -17,7 +17,7 @@ static inline void ht_nameless_path(int file, char path[HT_NAMELESS_PATH])
     snprintf(path, HT_NAMELESS_PATH, "/proc/self/fd/%d", file);
 }
 
-// With this text. Returns what to close.
+// A file with this text. Returns the descriptor to close.
 static inline int ht_nameless_file(const char *text, char path[HT_NAMELESS_PATH])
 {
     const int file = memfd_create("test", 0);
@@ -27,7 +27,7 @@ static inline int ht_nameless_file(const char *text, char path[HT_NAMELESS_PATH]
     return file;
 }
 
-// A pipe as mkfifo makes it, which neither side has open.
+// A pipe as mkfifo makes it, with neither side open.
 static inline int ht_nameless_pipe(char path[HT_NAMELESS_PATH])
 {
     char folder[] = "/tmp/hakmem-pipe-XXXXXX";

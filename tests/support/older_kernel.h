@@ -1,10 +1,10 @@
-// older_kernel.h -- this process and those that it starts on a kernel without guard regions (before Linux 6.13).
+// older_kernel.h -- gives this process and those that it starts a kernel without guard regions (before Linux 6.13).
 #ifndef HAK_TESTS_SUPPORT_OLDER_KERNEL_H
 #define HAK_TESTS_SUPPORT_OLDER_KERNEL_H
 
 #include "filter.h"
 
-// Advices to madvise that such a kernel does not know.
+// madvise advices that such a kernel does not know.
 enum { HT_GUARD_INSTALL = 102, HT_GUARD_REMOVE = 103 };
 
 static inline void ht_become_older_kernel(void)
@@ -20,7 +20,7 @@ static inline void ht_become_older_kernel(void)
     ht_filter_calls(rules, sizeof rules / sizeof *rules);
 }
 
-// Run `promise` here and, in a child, as there: before it has had any large block.
+// Run `promise` here and, in a child, on such a kernel: before the process has had a large block.
 static inline void ht_on_both_kernels(void (*promise)(void))
 {
     const pid_t child = fork();

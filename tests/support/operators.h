@@ -1,4 +1,4 @@
-// operators.h -- what an operator new has to give, in C++.
+// operators.h -- what an operator new of C++ has to return.
 #ifndef HAK_TESTS_SUPPORT_OPERATORS_H
 #define HAK_TESTS_SUPPORT_OPERATORS_H
 

@@ -1,4 +1,4 @@
-// options.h -- options as a program sees them, and this program run again with others.
+// options.h -- options as a program sees them, and this program run again with other ones.
 #ifndef HAK_TESTS_SUPPORT_OPTIONS_H
 #define HAK_TESTS_SUPPORT_OPTIONS_H
 
@@ -26,8 +26,8 @@ static inline struct hak_option_info ht_option_info(const char *name)
     return info;
 }
 
-// Run this program as `role` with these variables, the last of them NULL, and return what it says on
-// stderr, until the next call.
+// Run this program as `role` with these variables, the last of them NULL. Returns what it prints on
+// stderr; valid until the next call.
 static inline const char *ht_run_again(const char *role, char *const *settings)
 {
     static char text[4096];

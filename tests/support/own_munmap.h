@@ -1,4 +1,4 @@
-// own_munmap.h -- a program that defines munmap, madvise and mremap itself, and so listens (listener.h).
+// own_munmap.h -- a program that defines munmap, madvise and mremap itself, and so listens to them (listener.h).
 #ifndef HAK_TESTS_SUPPORT_OWN_MUNMAP_H
 #define HAK_TESTS_SUPPORT_OWN_MUNMAP_H
 

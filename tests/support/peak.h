@@ -1,4 +1,4 @@
-// peak.h -- fill the heap, free most of it, and expect the memory back.
+// peak.h -- fills the heap, frees most of it, and expects the memory to go back.
 #ifndef HAK_TESTS_SUPPORT_PEAK_H
 #define HAK_TESTS_SUPPORT_PEAK_H
 
@@ -31,14 +31,14 @@ static inline void ht_put_in_order(void **blocks, size_t count, enum ht_order or
 }
 
 // Allocate `bytes` in blocks of `size`; keep the last tenth in use, free the
-// rest in each order, and sleep: what is resident has to fall by itself.
+// rest in each order, and sleep: resident memory has to fall by itself.
 static inline void ht_check_peaks(size_t size, size_t bytes)
 {
     size_t count = bytes / size;
     size_t live = count / 10;
     void **blocks = ht_map(count * sizeof *blocks);
     free(ht_hide(malloc(size))); // the first call sets the heap up
-    // What describes them is kept.
+    // Their descriptors stay.
     long baseline = ht_rss_kib() + (long)(bytes / 64 / HT_KIB);
     for (enum ht_order order = 0; order < HT_ORDERS; order++) {
         ht_fill(blocks, count, size);
@@ -55,7 +55,7 @@ static inline void ht_check_peaks(size_t size, size_t bytes)
     munmap(blocks, count * sizeof *blocks);
 }
 
-// The same for several sizes at once, each in a process of its own: most of the time is sleep.
+// The same for several sizes at once, each in a process of its own, as most of the time is sleep.
 static inline void ht_check_peaks_of(const size_t *sizes, size_t count, size_t bytes)
 {
     ht_need_memory(2 * count * bytes);

@@ -1,9 +1,9 @@
 // promise.h -- what every program in tests/promises shares.
 //
-// A program is one promise: exit 0 when it is kept, 1 and one line on stderr
-// when it is broken, 77 when this machine cannot tell. ht_start() comes first:
-// it proves that hakmem is the allocator, for a promise kept by another
-// allocator proves nothing. HAK_TEST_ANY=1 skips the proof, to try a program
+// A program is one promise. It exits with 0 when the promise is kept, with 1 and a line on stderr
+// when it is broken, with 77 when this machine cannot tell. ht_start() comes first:
+// it proves that hakmem is the allocator, as a promise that another allocator
+// keeps proves nothing. HAK_TEST_ANY=1 skips the proof, to try a program
 // on an allocator that keeps the same promise.
 //
 // Nothing here calls malloc, so a program's heap holds its own blocks only.
@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// What getrlimit takes: an enumeration in glibc.
+// The type that getrlimit takes: an enumeration in glibc.
 #ifdef __GLIBC__
 typedef __rlimit_resource_t ht_resource;
 #else
@@ -58,12 +58,12 @@ __attribute__((noreturn, format(printf, 3, 4))) static inline void ht_stop(int e
     line[length + 1] = '\0';
     (void)!write(STDERR_FILENO, where, strlen(where));
     (void)!write(STDERR_FILENO, line, strlen(line));
-#ifdef HT_ABORT_WHEN_BROKEN // a fuzzer keeps the input of what aborts
+#ifdef HT_ABORT_WHEN_BROKEN // a fuzzer keeps the input of a run that aborts
     if (exit_code == HT_BROKEN) {
         abort();
     }
 #endif
-    // _exit: what is broken may break again in an exit handler.
+    // _exit: an exit handler may meet the same fault again.
     _exit(exit_code);
 }
 
@@ -79,8 +79,8 @@ __attribute__((noreturn, format(printf, 3, 4))) static inline void ht_stop(int e
         }                          \
     } while (0)
 
-// The compiler knows malloc and free: it drops pairs of them, and warns of the
-// odd calls that tests are made of. A hidden value is one it knows nothing of.
+// The compiler knows malloc and free: it removes pairs of them, and warns of the
+// unusual calls that tests make. About a hidden value it knows nothing.
 static inline void *ht_hide(void *pointer)
 {
     __asm__ volatile("" : "+r"(pointer) : : "memory");
@@ -93,7 +93,7 @@ static inline size_t ht_hide_size(size_t size)
     return size;
 }
 
-// Where the first of the `size` bytes is that is not `fill`; `size`, if all are. Emulators and sanitizers are slow byte by byte.
+// The offset of the first of `size` bytes that is not `fill`; `size` if all are. Emulators and sanitizers are slow byte by byte.
 static inline size_t ht_first_other(const unsigned char *bytes, size_t size, unsigned char fill)
 {
     if (size == 0 || (bytes[0] == fill && memcmp(bytes, bytes + 1, size - 1) == 0)) {
@@ -106,7 +106,7 @@ static inline size_t ht_first_other(const unsigned char *bytes, size_t size, uns
     return i;
 }
 
-// Hakmem's own names, weak: there is no hakmem to link with when it is preloaded.
+// Hakmem's own names, weak: with the library preloaded there is nothing to link with.
 #ifndef HAKMEM_HAKMEM_H
 #    ifdef __cplusplus
 extern "C" {
@@ -155,7 +155,7 @@ static inline void ht_start(void)
         HT_CHECK(owns(block), "malloc's block is not hakmem's: not measuring hakmem");
         HT_CHECK(!owns(&block), "hak_owns claims a variable on the stack");
     } else {
-        // Linked in, hak_owns may have been left in the archive; but only an
+        // When linked in, hak_owns may have been left in the archive; but only the
         // archive puts a malloc into a program that has none and links libc.so.
         Dl_info self;
         HT_CHECK(dladdr(__extension__(void *) ht_malloc_file, &self) != 0 &&
@@ -182,7 +182,7 @@ static inline void ht_sleep_ms(long ms)
     }
 }
 
-// Fail if the child broke the promise, skip if it could not tell.
+// Fail if the child broke the promise; skip if it could not tell.
 static inline void ht_wait_child(pid_t child, const char *what)
 {
     int status = 0;

@@ -1,4 +1,4 @@
-// random.h -- small repeatable random numbers (splitmix64), one state a thread.
+// random.h -- small repeatable random numbers (splitmix64), one state for each thread.
 #ifndef HAK_TESTS_SUPPORT_RANDOM_H
 #define HAK_TESTS_SUPPORT_RANDOM_H
 
@@ -24,7 +24,7 @@ static inline size_t ht_random_below(struct ht_random *random, size_t limit)
     return (size_t)(ht_random_next(random) % limit);
 }
 
-// A size with all magnitudes alike: as many below 64 bytes as above max / 2.
+// A size with all magnitudes equally frequent: as many below 64 bytes as above max / 2.
 static inline size_t ht_random_size(struct ht_random *random, size_t max)
 {
     unsigned bits = 1;

@@ -1,5 +1,5 @@
-// room.h -- threads that together never hold more than so many bytes, in blocks of which each takes just what it is long. None is
-// refused: whatever others free, give back and count at that moment.
+// room.h -- threads that together never hold more than a given number of bytes, in blocks of which each takes exactly its length.
+// No request is refused, whatever the others free, give back and count at that moment.
 #ifndef HT_SUPPORT_ROOM_H
 #define HT_SUPPORT_ROOM_H
 
@@ -18,8 +18,7 @@ struct ht_room_block {
 };
 
 static size_t ht_room_threads;
-static size_t
-    ht_room_addresses; // that the process may have when all threads are there; 0: no limit
+static size_t ht_room_addresses; // the most the process may have once all threads run; 0: no limit
 
 static inline struct ht_room_block ht_room_take(size_t bytes)
 {
@@ -53,7 +52,7 @@ static inline void *ht_room_work(void *argument)
     ht_meet();
     for (size_t i = 0; i < worker->operations; i++) {
         const size_t bytes = HT_ROOM_LEAST << ht_random_below(&worker->random, HT_ROOM_SIZES);
-        sched_yield(); // so that all hold something
+        sched_yield(); // so that all threads hold something
         if (live + bytes <= most) {
             held[count] = ht_room_take(bytes);
             HT_CHECK(held[count].start != NULL, "%zu refused, with %zu of %zu", bytes, live, most);

@@ -1,7 +1,7 @@
 // stress.h -- what the programs in tests/stress share.
 //
-// Arguments of each: <most threads> <operations a thread> <seed>; seed 0 takes
-// one from the clock. What it runs with is printed, so that a failure can be
+// The arguments of each: <most threads> <operations for each thread> <seed>; seed 0 takes
+// one from the clock. The program prints them, so that a failure can be
 // repeated. Exit codes as in promise.h.
 #ifndef HAK_TESTS_SUPPORT_STRESS_H
 #define HAK_TESTS_SUPPORT_STRESS_H
@@ -18,7 +18,7 @@ struct ht_stress {
     uint64_t seed;
 };
 
-// A program in the place of this process, which ends at once: this one again, as others may have another C library.
+// A program that takes this process's place and ends at once: this one again, as others may have another C library.
 #define HT_ENDS "ends at once"
 
 _Noreturn static inline void ht_run_what_ends(void)
@@ -48,7 +48,7 @@ static inline struct ht_stress ht_stress_start(int count, char **arguments)
     return stress;
 }
 
-// One thread's share of the work; its random numbers are its own.
+// One thread's share of the work, with random numbers of its own.
 struct ht_worker {
     pthread_t thread;
     size_t index;
@@ -86,7 +86,7 @@ static inline void ht_meet(void)
     pthread_barrier_wait(&ht_barrier);
 }
 
-// With 1, 4, 16 ... threads, up to the most that the arguments ask for.
+// With 1, 4, 16 ... threads, up to the number in the arguments.
 static inline void ht_run_rising_threads(const struct ht_stress *stress,
                                          void *(*work)(void *worker))
 {

@@ -1,8 +1,8 @@
-// census.h -- where every small block is.
+// census.h -- finds out where every small block is.
 //
 // A block that is out of its slab is in exactly one place: with the program, in a magazine, behind
-// an undecided fence, in a parcel, or loose. A test names those that it holds; whatever is then
-// missing, or there twice, is a block lost or handed out twice.
+// an undecided fence, in a parcel, or loose. A test names the blocks that it holds; a block that is then
+// missing, or found twice, was lost or handed out twice.
 #ifndef HAK_TESTS_UNIT_CENSUS_H
 #define HAK_TESTS_UNIT_CENSUS_H
 
@@ -78,7 +78,7 @@ static inline void census_cache(struct census *census, struct hak_cache *cache)
     }
 }
 
-// How many blocks are out of their slabs; every slab is looked over, and counted.
+// How many blocks are out of their slabs; examines and counts every slab.
 static inline size_t census_look(size_t *slabs)
 {
     size_t out = 0;
@@ -136,13 +136,13 @@ static inline void census_check(void *const *held, size_t count)
     UNIT_EQUAL(census.slabs, slabs);
 }
 
-// Be another thread.
+// Act as another thread.
 static inline void become(struct hak_cache *cache)
 {
     hak_cache_self = cache;
 }
 
-// A thread as it begins, without magazines (seldom.h).
+// A new thread without magazines (seldom.h).
 static inline struct hak_cache *new_quiet_thread(void)
 {
     hak_cache_self = &hak_cache_nobody;
@@ -151,7 +151,7 @@ static inline struct hak_cache *new_quiet_thread(void)
     return cache;
 }
 
-// One that gets a magazine for each class that it asks for.
+// A new thread that gets a magazine with its first request of a class.
 static inline struct hak_cache *new_thread(void)
 {
     struct hak_cache *cache = new_quiet_thread();
@@ -169,7 +169,7 @@ static inline void give(void *block)
     hak_cache_free(hak_cache_self, block);
 }
 
-// The program has two threads, and so there is a sweeper, whose work the test does by hand.
+// The program has two threads, and therefore a sweeper, whose work the test does by hand.
 static inline void census_have_sweeper(void)
 {
     hak_sweeper_thread_came(true);

@@ -1,7 +1,7 @@
 // unit.h -- what unit tests check with.
 //
-// A failed check names its line and ends the program. Deaths of the allocator are caught
-// with UNIT_DIES: what it held locked stays locked, so use it where nothing is, or last.
+// A failed check names its line and ends the program. UNIT_DIES catches deaths of the allocator:
+// locks that it held stay taken, so use it where none is held, or last.
 #ifndef HAK_TESTS_UNIT_H
 #define HAK_TESTS_UNIT_H
 
@@ -13,7 +13,7 @@
 #include "../support/random.h"
 #include "fake/fake.h"
 
-#ifdef HT_ABORT_WHEN_BROKEN // a fuzzer keeps the input of what aborts
+#ifdef HT_ABORT_WHEN_BROKEN // a fuzzer keeps the input of a run that aborts
 #    define UNIT_STOP() abort()
 #else
 #    define UNIT_STOP() _Exit(1)
@@ -29,7 +29,7 @@
 
 #define UNIT_IS_ALIGNED(p, alignment) (((uintptr_t)(p) & ((alignment) - 1)) == 0)
 
-// Both are size_t, and are shown when they differ.
+// Both are size_t; they are printed if they differ.
 #define UNIT_EQUAL(is, should)                          \
     do {                                                \
         const size_t is_ = (size_t)(is);                \

@@ -1,4 +1,4 @@
-// Numbers in text: where they end, and what is none.
+// Numbers in text: where they end, and what is not a number.
 #include "base/number.h"
 
 #include "../unit.h"

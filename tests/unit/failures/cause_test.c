@@ -1,4 +1,4 @@
-// The limit that explains what the kernel refused.
+// The limit that explains why the kernel refused a call.
 #include "failures/cause.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static void the_limit_that_is_exceeded_is_named(void)
     hak_fake.data_limit = SIZE_MAX;
 }
 
-// Who is refused by a limit asks again; files that the kernel takes long to write are not read then.
+// A thread that meets a limit asks again; files that the kernel takes long to write are not read then.
 static void a_limit_is_found_with_one_short_file(void)
 {
     static const struct hak_fake_file files[] = {{"/proc/self/statm", "250 100 50 1 0 125 0\n"},

@@ -1,4 +1,4 @@
-// What is refused is noted: its kind, size and cause, the latest ones; and what the injector refuses.
+// Refused allocations are recorded with kind, size and cause, the latest ones; and what the injector refuses.
 #include "failures/failure.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static void what_no_size_class_takes_is_a_threshold(void)
     UNIT_EQUAL(latest()->error, 0);
 }
 
-// Which takes calls that the program may have forbidden itself: only when it is wanted.
+// Finding the cause takes system calls that the program may have forbidden itself: only if it is wanted.
 static void what_the_kernel_refuses_has_its_cause(void)
 {
     hak_fake.refuse_asks = true;
@@ -140,14 +140,14 @@ static void the_injector_refuses_one_in_so_many(void)
     hak_options.fail_max_bytes = 1999;
     UNIT_EQUAL(refused_of(1000), 0);
     hak_options.fail_max_bytes = HAK_GIB(1);
-    hak_options.fail_site = 1; // where no call returns to
+    hak_options.fail_site = 1; // an address to which no call returns
     UNIT_EQUAL(refused_of(1000), 0);
 }
 
 int main(void)
 {
     hak_options.purger = 0;
-    hak_free(hak_malloc(1)); // the tables are there
+    hak_free(hak_malloc(1)); // so that the tables exist
     what_no_size_class_takes_is_a_threshold();
     what_the_kernel_refuses_has_its_cause();
     a_control_group_is_named_when_nothing_else_explains_it();

@@ -32,7 +32,7 @@ struct hak_fake hak_fake = {
 
 _Atomic(uint64_t) hak_looks;
 struct hak_os_counts
-    hak_os_counts; // but for purged_bytes zero: the fake's own figures are in hak_fake
+    hak_os_counts; // except purged_bytes zero: the fake's own figures are in hak_fake
 
 void hak_fake_fail_in(size_t count, size_t times)
 {
@@ -40,8 +40,8 @@ void hak_fake_fail_in(size_t count, size_t times)
     hak_store_relaxed(&hak_fake.fail_first, hak_load_relaxed(&hak_fake.asks) + count);
 }
 
-// Linux refuses starts that are no page's, and rounds lengths up: with larger pages a careless
-// caller would lose its neighbour's content.
+// Linux refuses a start that is no page boundary, and rounds lengths up: with larger pages a careless
+// caller would lose the content next to its own.
 static void check_pages(const void *start, size_t bytes)
 {
     const size_t page = hak_os_page_bytes();
@@ -51,7 +51,7 @@ static void check_pages(const void *start, size_t bytes)
     }
 }
 
-// Is this call of the kernel one to be refused?
+// Is this system call to be refused?
 static bool is_refused(void)
 {
     const size_t number = hak_add_relaxed(&hak_fake.calls, 1) + 1;
@@ -78,7 +78,7 @@ static bool ask(size_t bytes)
     return may;
 }
 
-// Every test can be run with larger pages: the real ones are of 4 KiB, so they fit.
+// Every test can run with larger pages: the real ones are 4 KiB, so they fit.
 size_t hak_os_page_bytes(void)
 {
     static size_t given;
@@ -89,8 +89,8 @@ size_t hak_os_page_bytes(void)
     return given;
 }
 
-// A mapping by the real system, which must not show in errno: that is what tests look at. Where it
-// likes, it begins at a page, which may be larger than the real ones.
+// A mapping by the real system, without a trace in errno, which tests look at. If the place is
+// free to choose, it starts at a page boundary, also if pages are larger than the real ones.
 static void *map(void *hint, size_t bytes, int protection, int extra_flags)
 {
     const int saved = errno;
@@ -195,7 +195,7 @@ unsigned hak_os_guard_mappings(void)
 
 void *hak_os_map_guarded(size_t bytes)
 {
-    return hak_os_map(bytes); // what is asked for is counted
+    return hak_os_map(bytes); // asks are counted there
 }
 
 static const struct hak_fake_content *content_of(const char *path, const void *start)
@@ -277,7 +277,7 @@ void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
     if (!ask(more) || (target == NULL && hak_fake.refuse_remap)) {
         if (target != NULL) {
             munmap(target,
-                   bytes); // as the kernel: what is there goes before it sees that it cannot
+                   bytes); // as the kernel does: the old mapping goes before the failure is found
         }
         return NULL;
     }
@@ -412,7 +412,7 @@ bool hak_os_can_read(const void *address)
     return hak_fake.on_look != NULL ? hak_fake.on_look(address) : address != NULL;
 }
 
-// Time passes at once; whoever really waits for another thread looks again soon.
+// Time passes at once; a thread that really waits for another one looks again soon.
 void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms)
 {
     hak_store_relaxed(&hak_fake.waited_on, word);
@@ -427,7 +427,7 @@ void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms)
 
 void hak_os_wake(_Atomic(uint32_t) *word)
 {
-    (void)word; // those who wait look again by themselves
+    (void)word; // waiting threads look again by themselves
     hak_add_relaxed(&hak_fake.wakes, 1);
 }
 
@@ -480,7 +480,7 @@ void hak_os_print(const char *text, size_t length)
     hak_fake.printed[hak_fake.printed_bytes] = '\0';
 }
 
-// What is printed and what is appended to files is one text.
+// What is printed and what is appended to files form one text.
 bool hak_os_append(const char *path, const char *text, size_t length)
 {
     (void)path;
@@ -494,7 +494,7 @@ void hak_os_abort(void)
         longjmp(*hak_fake.death, 1);
     }
     if (write(STDERR_FILENO, hak_fake.printed, hak_fake.printed_bytes) < 0) {
-        _exit(2); // not even stderr is there
+        _exit(2); // stderr does not exist either
     }
     abort();
 }

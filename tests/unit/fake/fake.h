@@ -1,9 +1,9 @@
-// fake.h -- an operating system that does as a test says.
+// fake.h -- an operating system that does what a test says.
 //
-// It stands in for linux.c and the other files that implement os/os.h, in unit tests and in fuzzers that want it.
+// It replaces linux.c and the other files that implement os/os.h, in unit tests and in fuzzers that want it.
 //
-// Memory is real, but refused when told; time, the kernel's settings and random numbers are
-// what the test sets; every call is counted. Threads are not started: the test calls the work.
+// Memory is real, but refused on request; time, the kernel's settings and random numbers are
+// what the test sets; every call is counted. No threads are started: the test calls their work.
 #ifndef HAK_TESTS_FAKE_H
 #define HAK_TESTS_FAKE_H
 
@@ -19,7 +19,7 @@ struct hak_fake_file {
     const char *text;
 };
 
-// Content that hak_os_map_file gives out where it lies, so that a sanitizer sees a read beyond its end.
+// Content that hak_os_map_file returns in place, so that a sanitizer sees a read beyond its end.
 struct hak_fake_content {
     const char *path;
     const void *bytes;
@@ -27,16 +27,16 @@ struct hak_fake_content {
 };
 
 struct hak_fake {
-    // What a test sets. An "ask" is a call that wants memory: map, reserve, commit, and remap.
-    _Atomic(size_t) fail_first; // of `fail_times` asks that are refused; counted by `asks` from 1
+    // What a test sets. An "ask" is a call that requests memory: map, reserve, commit and remap.
+    _Atomic(size_t) fail_first; // the first ask to refuse, counted by `asks` from 1
     size_t fail_times;
-    bool refuse_asks; // all of them
-    // The same over every call that the kernel may refuse: asks, unmap, purge, the barrier, a thread.
-    _Atomic(size_t) refuse_first; // of `refuse_times` calls; counted by `calls` from 1
+    bool refuse_asks; // refuse all asks
+    // The same for all calls that the kernel may refuse: asks, unmap, purge, the barrier, a thread.
+    _Atomic(size_t) refuse_first; // the first call to refuse, counted by `calls` from 1
     size_t refuse_times;
-    uint64_t refuse_one_in; // one call of so many, as chance has it; 0: none
-    size_t budget_bytes;    // no more than these mapped at a time
-    bool refuse_hints;      // a mapping may lie anywhere but where it was asked for
+    uint64_t refuse_one_in; // one call of this many is refused at random; 0: none
+    size_t budget_bytes;    // the most that may be mapped at a time
+    bool refuse_hints;      // a mapping never gets the requested address
     bool refuse_unmap;
     bool refuse_purge;
     bool refuse_guard;
@@ -47,7 +47,7 @@ struct hak_fake {
     bool refuse_thread;
     uint64_t processor_ns;
     _Atomic(uint64_t) now_ns;
-    uint64_t touch_ns; // more of that at each look
+    uint64_t touch_ns; // how far each look advances the clock
     uint64_t random;
     int process_id;
     size_t page_bytes;
@@ -58,20 +58,20 @@ struct hak_fake {
     size_t swap_bytes;
     size_t free_swap_bytes;
     unsigned processors;
-    const struct hak_fake_file *files;       // up to one without a path; NULL: there are none
-    const struct hak_fake_content *contents; // likewise; up to one without a path
-    const char *kept[4];                     // paths of those that are kept open, by number
+    const struct hak_fake_file *files;       // the last one has no path; NULL: no files
+    const struct hak_fake_content *contents; // the last one has no path; NULL: none
+    const char *kept[4];                     // paths of the files that are kept open, by number
     unsigned kept_count;
-    const char *event_path; // that can be watched; NULL: none
-    bool event_came;        // and is not noticed yet
-    bool event_ends;        // with that
+    const char *event_path; // the file that can be watched; NULL: none
+    bool event_came;        // and was not noticed yet
+    bool event_ends;        // the watch ends with it
     enum hak_huge_pages huge_pages;
-    void (*on_barrier)(void);    // what other threads do until they pass the barrier
+    void (*on_barrier)(void);    // what other threads do before they pass the barrier
     void (*on_map)(void *place); // of hak_os_map_at
     void (*on_purge)(void *start, size_t bytes);
     void (*on_unmap)(void *start, size_t bytes);
     void (*on_wait)(void);
-    bool (*on_look)(const void *address); // whether it can be read; NULL: all but NULL can
+    bool (*on_look)(const void *address); // can it be read? NULL: all but NULL can
     jmp_buf *death;                       // where to go instead of aborting
 
     // What a test reads.
@@ -79,11 +79,11 @@ struct hak_fake {
     _Atomic(size_t) wakes;
     _Atomic(size_t) asks;
     _Atomic(size_t) calls;
-    _Atomic(size_t) refusals; // of calls, by the three fields above
+    _Atomic(size_t) refusals; // calls refused by the three fields above
     _Atomic(size_t) maps;
     _Atomic(size_t) commits;
     _Atomic(size_t) unmaps;
-    _Atomic(size_t) purges;        // of these, and in batches
+    _Atomic(size_t) purges;        // of these ranges, also those in batches
     _Atomic(size_t) purge_batches; // hak_os_purge_ranges
     _Atomic(size_t) lazy_purges;   // hak_os_purge_lazily
     _Atomic(size_t) purged_bytes;
@@ -93,10 +93,10 @@ struct hak_fake {
     _Atomic(size_t) huge_refusals; // hak_os_want_huge(…, false)
     _Atomic(size_t) table_drops;   // hak_os_drop_page_tables
     _Atomic(size_t) thread_starts;
-    bool blocks_signals;          // who asks whether it may be in a handler
+    bool blocks_signals;          // the answer to: may this be a signal handler?
     _Atomic(size_t) mapped_bytes; // by map, reserve and remap
-    void (*work)(void);           // of the latest thread that was started
-    char request[64];             // written to the file that is watched
+    void (*work)(void);           // of the thread that was started last
+    char request[64];             // what was written to the watched file
     size_t request_bytes;
     char printed[512];
     size_t printed_bytes;

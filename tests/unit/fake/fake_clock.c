@@ -1,4 +1,4 @@
-// fake_clock.c -- the clocks, the processors, and which process and thread this is, as a test has set them (see fake.h).
+// fake_clock.c -- the clocks, the processors, and the ids of process and thread, as a test has set them (see fake.h).
 #include "base/atomic.h"
 #include "fake.h"
 #include "os/os.h"

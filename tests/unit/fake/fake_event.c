@@ -1,4 +1,4 @@
-// fake_event.c -- what may be heard of, files that are watched and signals, as a test says.
+// fake_event.c -- events to wait for, watched files and signals, as a test says.
 #include <string.h>
 
 #include "fake.h"

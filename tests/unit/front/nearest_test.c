@@ -1,4 +1,4 @@
-// Which name somebody may have meant: one letter wrong is near, another word is not.
+// The name that a user may have meant: one wrong letter is near, another word is not.
 #include "front/nearest.h"
 
 #include "../unit.h"
@@ -15,9 +15,9 @@ static const char *nearest_of(const char *wanted)
 
 int main(void)
 {
-    UNIT_CHECK(strcmp(nearest_of("DEKAY_MS"), "decay_ms") == 0);        // exchanged
-    UNIT_CHECK(strcmp(nearest_of("dcay_ms"), "decay_ms") == 0);         // left out
-    UNIT_CHECK(strcmp(nearest_of("dirrty_bytes"), "dirty_bytes") == 0); // put in
+    UNIT_CHECK(strcmp(nearest_of("DEKAY_MS"), "decay_ms") == 0);        // two letters exchanged
+    UNIT_CHECK(strcmp(nearest_of("dcay_ms"), "decay_ms") == 0);         // one letter left out
+    UNIT_CHECK(strcmp(nearest_of("dirrty_bytes"), "dirty_bytes") == 0); // one letter inserted
     UNIT_CHECK(strcmp(nearest_of("parcle_bytes"), "parcel_bytes") == 0);
     UNIT_CHECK(strcmp(nearest_of("chek"), "check") == 0);
     UNIT_CHECK(strcmp(nearest_of("decay_ms"), "decay_ms") == 0);

@@ -1,4 +1,4 @@
-// Who is called by us while we give memory back may allocate and free, whatever we have locked.
+// A function that we call while we give memory back may allocate and free, whatever locks we hold.
 #include "cache/nested.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ static void all_of_the_family_works_with_everything_locked(void)
     hak_free(NULL);
     hak_free(other);
     hak_free(aligned);
-    void *inner = hak_nested_begin(); // the listener gives back itself
+    void *inner = hak_nested_begin(); // the listener itself gives memory back
     hak_nested_end(inner);
     UNIT_CHECK(hak_is_nested);
     unlock_all();

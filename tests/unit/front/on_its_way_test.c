@@ -1,5 +1,5 @@
-// Memory that another thread is giving back at this moment is free: a request that needs it waits, and is refused
-// only when it does not fit then.
+// Memory that another thread is giving back at this moment counts as free: a request that needs it waits for it, and is
+// refused only if it does not fit then.
 #include <hakmem/hakmem.h>
 #include <pthread.h>
 #include <sched.h>
@@ -17,7 +17,7 @@ static atomic_bool is_under_way;
 static atomic_bool may_go_on;
 static atomic_uint waits;
 
-// The other thread's first system call lasts until somebody waits for it, or has given up.
+// The other thread's first system call lasts until a thread waits for it, or has given up.
 static void last(void *start, size_t bytes)
 {
     (void)start;
@@ -34,7 +34,7 @@ static void somebody_waits(void)
     waits++;
     may_go_on = true;
     while (is_under_way) {
-        sched_yield(); // the faked wait would not last
+        sched_yield(); // the fake's wait returns at once
     }
 }
 
@@ -45,7 +45,7 @@ static void *give_back(void *unused)
     return unused;
 }
 
-// All of the block is on its way when the next request comes.
+// All of the block is on its way back when the next request comes.
 static void request_meanwhile(void)
 {
     char *block = hak_malloc(BLOCK);
@@ -56,7 +56,7 @@ static void request_meanwhile(void)
     may_go_on = false;
     hak_fake.on_purge = last;
     hak_fake.on_wait = somebody_waits;
-    hak_fake.process_id = 2; // so the kernel calls the thread
+    hak_fake.process_id = 2; // so that the kernel is asked for the thread's id
     pthread_t thread;
     UNIT_EQUAL(pthread_create(&thread, NULL, give_back, NULL), 0);
     while (!is_under_way) {
@@ -88,7 +88,7 @@ static void under_the_systems_limit(void)
     hak_fake.budget_bytes = SIZE_MAX;
 }
 
-// A signal's handler that allocates in the middle of a purge would wait for itself.
+// A signal handler that allocates in the middle of a purge would wait for its own thread.
 static void allocate(void *start, size_t bytes)
 {
     (void)start;
@@ -113,7 +113,7 @@ static void nobody_waits_for_himself(void)
 
 int main(void)
 {
-    hak_options.purger = 0; // its thread would not run here
+    hak_options.purger = 0; // the sweeper's thread would not run here
     hak_options.dirty_bytes = HAK_GIB(1);
     under_the_heaps_own_limit();
     under_the_systems_limit();

@@ -1,8 +1,8 @@
 // soak in: aarch64 mte
 // pages: 16384 65536
 // with features
-// A scripted run in which every ask for memory fails once, alone and with all after it: the call
-// returns NULL with ENOMEM, nothing is lost, and everything works when there is memory again.
+// A scripted run in which every ask for memory fails once, alone and with all asks after it: the call
+// returns NULL with ENOMEM, nothing is lost, and everything works once there is memory again.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,7 +45,7 @@ static void whole_run(uint64_t seed)
                true);
 }
 
-// In a child, so that each run begins with nothing: what the first allocations need fails too.
+// In a child, so that each run starts from nothing: the asks of the first allocations fail, too.
 static void run_with(size_t count, size_t times, bool must_notice)
 {
     const pid_t child = fork();
@@ -64,7 +64,7 @@ static void run_with(size_t count, size_t times, bool must_notice)
     }
 }
 
-// The asks of a run in which none fails.
+// The number of asks in a run in which none fails.
 static size_t asks_of_a_run(void)
 {
     int ends[2];
@@ -88,13 +88,13 @@ static size_t asks_of_a_run(void)
 int main(void)
 {
 #if HAK_TSAN
-    return 77; // one thread in many processes: slow there, and nothing to judge
+    return 77; // one thread in many processes: slow there, and it has nothing to check
 #endif
-    hak_options.purger = 0; // its thread would not run here
+    hak_options.purger = 0; // the sweeper's thread would not run here
     const size_t asks = asks_of_a_run();
     UNIT_CHECK(asks > 20);
     for (size_t n = 1; n <= asks; n++) {
-        run_with(n, 1, false); // most calls try a second time and succeed
+        run_with(n, 1, false); // most calls try again and succeed
         run_with(n, 2, false);
         run_with(n, SIZE_MAX / 2, n < asks / 2);
     }

@@ -5,10 +5,10 @@
 // timeout: 300
 // with features
 //
-// Every call that the kernel may refuse is refused, alone or with all that follow until the program
-// notices; then calls are refused as chance has it. Three threads come and go, hand each other blocks,
-// and a sweeper works: nothing is lost or changed, and with a willing kernel everything is as ever.
-// The argument says that only each so-manieth call has its turn.
+// Every system call that may be refused is refused, alone or with all that follow until the program
+// notices; then calls are refused at random. Three threads come and go and pass each other blocks,
+// and a sweeper works: nothing is lost or changed, and when no more calls are refused, everything works as before.
+// The argument n means that only every n-th call has its turn.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ enum { STEPS = 150, THREADS = 3, RANDOM_RUNS = 30 };
 static struct hak_cache *threads[THREADS] = {
     &hak_cache_nobody, &hak_cache_nobody, &hak_cache_nobody};
 
-// The sweeper's turn, if it was woken.
+// Run the sweeper, if it was woken.
 static void sweep(void)
 {
     if (hak_sweep_runs != 0) {
@@ -111,7 +111,7 @@ struct outcome {
     size_t refusals;
 };
 
-// In a child, so that each run begins with nothing: what the first allocations need is refused too.
+// In a child, so that each run starts from nothing: the calls of the first allocations are refused, too.
 static struct outcome run_with(size_t first, size_t times, uint64_t one_in, uint64_t seed)
 {
     int ends[2];
@@ -149,7 +149,7 @@ static struct outcome run_with(size_t first, size_t times, uint64_t one_in, uint
 int main(int count, char **arguments)
 {
 #if HAK_TSAN
-    return 77; // one thread in many processes: slow there, and nothing to judge
+    return 77; // one thread in many processes: slow there, and it has nothing to check
 #endif
     UNIT_CHECK(count == 2);
     const size_t step_calls = strtoul(arguments[1], NULL, 10);
@@ -159,7 +159,7 @@ int main(int count, char **arguments)
     const size_t calls = run_with(0, 0, 0, 1).calls;
     UNIT_CHECK(calls > 100);
     for (size_t n = 1; n <= calls; n += step_calls, runs++) {
-        // Each call, once in four times with all that follow.
+        // Each call in turn, every fourth with all that follow.
         refused += run_with(n, n % 4 == 0 ? SIZE_MAX / 2 : 1, 0, 1).refusals;
     }
     for (uint64_t seed = 1; seed <= RANDOM_RUNS; seed++, runs++) {

@@ -1,7 +1,7 @@
-// script.h -- a program of operations with memory of each kind, in which each may be refused.
+// script.h -- a scripted program that uses memory of each kind, and in which each request may be refused.
 //
-// A call that finds no memory returns NULL with ENOMEM and changes nothing; nothing that is held is lost or
-// changes; and the figures add up.
+// A call that finds no memory returns NULL with ENOMEM and changes nothing; nothing that the program holds is lost or
+// changed; and the statistics add up.
 #ifndef HAK_TESTS_UNIT_SCRIPT_H
 #define HAK_TESTS_UNIT_SCRIPT_H
 
@@ -17,7 +17,7 @@ static unsigned char *held[HELD];
 static size_t held_bytes[HELD];
 static unsigned refusals;
 
-// Of a block its first bytes and a few others are written and looked at.
+// Only a block's first bytes and a few others are written and checked.
 static inline size_t next_byte(size_t at)
 {
     return at < 64 ? at + 1 : at + at / 4;
@@ -78,7 +78,7 @@ static inline void change(unsigned i, size_t bytes)
         held_bytes[i] = bytes;
         fill(i);
     }
-    check_content(i, held_bytes[i]); // if not: as before
+    check_content(i, held_bytes[i]); // the realloc failed: as before
 }
 
 static inline void drop(unsigned i)
@@ -105,7 +105,7 @@ static inline void step(struct ht_random *random)
     }
 }
 
-// A heap, used and destroyed; whatever part of it there was memory for.
+// A heap is used and destroyed, or the part of it that there was memory for.
 static inline void use_a_heap(void)
 {
     errno = 0;

@@ -1,5 +1,5 @@
 // with features
-// A free block counts as such wherever it waits; only what the program holds is live.
+// A free block counts as free wherever it waits; only what the program holds is live.
 #include <hakmem/hakmem.h>
 
 #include "../census.h"
@@ -44,7 +44,7 @@ static void blocks_in_magazines(void)
 static void blocks_in_parcels(void)
 {
     become(other);
-    free_next(PARCEL + 10); // one sent, one begun
+    free_next(PARCEL + 10); // one parcel sent, one begun
     UNIT_CHECK(owner->owner.inbox != NULL);
     expect_live();
     become(owner);
@@ -60,7 +60,7 @@ static void blocks_without_a_parcel(void)
     hak_lock_take(&other->owner.lock);
     hak_remote_post_all(other);
     hak_lock_drop(&other->owner.lock);
-    uint32_t count; // nothing to make a parcel of
+    uint32_t count; // no memory for a parcel
     while (hak_pool_shelf_take(&hak_parcels, &count) != NULL) {
         hak_fake.refuse_asks = true;
     }
@@ -84,7 +84,7 @@ static void text_is_counted_and_cut(void)
     UNIT_CHECK(strncmp(text, less, sizeof less - 1) == 0);
 }
 
-// As in a signal handler that has interrupted the lock's holder.
+// As in a signal handler that has interrupted the holder of the lock.
 static void what_is_locked_is_not_waited_for(void)
 {
     static char text[HAK_FIGURES_BYTES];
@@ -93,7 +93,7 @@ static void what_is_locked_is_not_waited_for(void)
     UNIT_CHECK(strstr(text, "\"walked\":false") != NULL);
     UNIT_CHECK(strstr(text, "\"live_blocks\":0,") != NULL);
     hak_lock_drop(&owner->owner.lock);
-    hak_lock_take(&hak_arena.lock); // the locks before it were dropped again
+    hak_lock_take(&hak_arena.lock); // the locks before it were released again
     hak_stats_json(text, sizeof text);
     UNIT_CHECK(strstr(text, "\"walked\":false") != NULL);
     hak_lock_drop(&hak_arena.lock);
@@ -114,7 +114,7 @@ static void what_passes_is_counted(void)
     UNIT_EQUAL(of_class->slabs_made - of_class->slabs_ended, of_class->slabs);
 }
 
-// One cache had the slab cut, another gives it back.
+// One cache made the slab, another one retires it.
 static void slabs_of_all_caches_are_added_up(void)
 {
     struct hak_cache *maker = new_thread();

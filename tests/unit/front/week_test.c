@@ -1,9 +1,9 @@
 // soak in: tsan aarch64
 // args: 216000
-// A service that runs for a long time, with a clock of its own: so many ticks of 100 ms, six hours of them; tools/soak
-// runs a week. It has rushes, quiet hours and nights, other sizes every ten minutes, and threads that end and leave their
-// blocks behind. The sweeper's ticks pass 2^32 on the way. What is mapped, what we keep for ourselves and what waits at
-// night do not grow.
+// A service that runs for a long time, on a clock of its own: the argument is the number of ticks of 100 ms, here six hours;
+// tools/soak runs a week. The service has peaks of load, quiet hours and nights, other sizes every ten minutes, and threads that
+// end and leave their blocks behind. The sweeper's ticks pass 2^32 on the way. The mapped bytes, the metadata, and what waits to
+// be purged at night do not grow.
 #include <hakmem/hakmem.h>
 #include <pthread.h>
 
@@ -19,7 +19,7 @@ enum {
     TICKS_A_PHASE = 6000,
     TICKS_A_THREAD = 9000,
     CALLS_A_TICK = 40,
-    PARTS = 4, // of the whole time: what is true of the second is so of the last
+    PARTS = 4, // of the whole time: what holds in the second part holds in the last
 };
 
 static char *live[LIVE];
@@ -66,7 +66,7 @@ static void *replace_some(void *unused)
 
 static bool is_night(void)
 {
-    return ticks / TICKS_AN_HOUR % 4 == 3; // a shorter day than ours: more of them
+    return ticks / TICKS_AN_HOUR % 4 == 3; // short days, so that there are more of them
 }
 
 static void note(size_t *most, size_t now)
@@ -74,7 +74,7 @@ static void note(size_t *most, size_t now)
     *most = now > *most ? now : *most;
 }
 
-// What happens in a tenth of a second.
+// The work of a tenth of a second.
 static void live_on(void)
 {
     struct most *most = &most_of[ticks * PARTS / last_tick];
@@ -99,7 +99,7 @@ int main(int argc, char **argv)
     UNIT_EQUAL(argc, 2);
     last_tick = strtoul(argv[1], NULL, 10);
     hak_free(hak_malloc(1));
-    hak_sweeper_thread_came(true); // a second one, so that there is a sweeper
+    hak_sweeper_thread_came(true); // a second thread, so that there is a sweeper
     hak_arena.tick = UINT32_MAX - last_tick / 40;
     hak_fake.on_wait = live_on; // while the sweeper runs
     while (ticks + 1 < last_tick) {

@@ -1,7 +1,7 @@
 // with features
-// An address as far from a live block as the map's table reaches shares the block's entry, so it
-// gets into magazines and parcels as a block would. It is found on every way out of them that leads
-// to a slab, and wherever somebody asks for more than the entry.
+// An address as far from a live block as the map is long shares the block's entry, so it
+// gets into magazines and parcels as a block does. It is found on every way from there into a
+// slab, and wherever more than the entry is read.
 #include <hakmem/hakmem.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,8 +19,8 @@ enum { CLASS = 4, OTHERS = 200 };
 
 static struct hak_cache *owner;
 static struct hak_cache *other;
-static void *others[OTHERS]; // blocks of the owner's
-static char *block;          // one more
+static void *others[OTHERS]; // blocks of the same owner
+static char *block;          // one more block
 static char *wild;
 
 static const char not_ours[] = "was not allocated by hakmem";
@@ -47,11 +47,11 @@ static void magazine_that_is_flushed(void)
 
 static void magazine_that_is_full(void)
 {
-    hak_options.magazine_bytes = 4096; // it may not grow
+    hak_options.magazine_bytes = 4096; // the magazine may not grow
     hak_lock_take(&owner->owner.lock);
     hak_magazine_flush_all(owner);
     hak_lock_drop(&owner->owner.lock);
-    give(wild); // the coldest, which goes first
+    give(wild); // the coldest block, which leaves first
     UNIT_DIES(give_others(OTHERS), not_ours);
 }
 
@@ -147,7 +147,7 @@ static void somebody_asks(void)
     UNIT_CHECK(!hak_owns(wild) && !hak_describe(wild, &info));
 }
 
-// Where the kernel chose the addresses, the window's are foreign' with the same entries.
+// Where the kernel chose the addresses, the window's addresses are foreign, with the same entries.
 static void outside_the_window(void)
 {
     if (HAK_TSAN) {
@@ -168,7 +168,7 @@ static void outside_the_window(void)
     UNIT_DIES(hak_realloc(wild, hak_classes[CLASS].bytes), not_ours);
 }
 
-// Dying leaves locks taken: each in a process of its own.
+// A death leaves locks taken, so each runs in a process of its own.
 static void alone(const char *name, void (*find)(void))
 {
     const pid_t child = fork();

@@ -1,4 +1,4 @@
-// What a service manager's variables ask for, and how long its word holds.
+// What a service manager's variables ask for, and how long each request holds.
 #include "limits/manager.h"
 
 #include "../unit.h"
@@ -76,7 +76,7 @@ static void a_word_holds_for_a_second(void)
     UNIT_CHECK(!hak_manager_says_short(12 * second));
 }
 
-// The child shares the parent's file, and what one has heard the other does not.
+// The child shares the parent's file, and neither acts on what the other has heard.
 static void a_child_decides_for_itself(void)
 {
     hak_fake.process_id++;

@@ -1,4 +1,4 @@
-// When the control group is near its limit, and how long tasks have waited for memory.
+// When the control group counts as near its limit, and how long tasks have waited for memory.
 #include "limits/pressure.h"
 
 #include "../unit.h"
@@ -71,7 +71,7 @@ static void a_heap_grows_near_the_limit_after_all_was_given_back(void)
     use("69000000\n", "");
     UNIT_CHECK(!allows(4 << 20));
     UNIT_CHECK(hak_pressure.is_refused);
-    UNIT_CHECK(!allows(4 << 20)); // in vain
+    UNIT_CHECK(!allows(4 << 20)); // nothing was given back
     hak_hook_swept_everything();
     UNIT_CHECK(!hak_pressure.is_refused);
     UNIT_CHECK(allows(4 << 20)); // the program needs it
@@ -83,7 +83,7 @@ static void a_heap_grows_near_the_limit_after_all_was_given_back(void)
     use("50000000\n", "");
     UNIT_CHECK(allows(4 << 20));
     use("70000000\n", "");
-    UNIT_CHECK(!allows(4 << 20)); // it was not near meanwhile
+    UNIT_CHECK(!allows(4 << 20)); // the group was not near its limit meanwhile
 }
 
 static void stalls_are_those_of_the_group(void)
@@ -112,7 +112,7 @@ static void version_1_has_stalls_of_the_machine_only(void)
     UNIT_EQUAL(hak_pressure_stalls().full_us, 4);
 }
 
-// No group, no stalls: nothing is ever short. And what the program opened in place of our files is not read.
+// No group, no stalls: memory is never short. And a file that the program opened in place of ours is not read.
 static void what_cannot_be_read_is_no_pressure(void)
 {
     static const struct hak_fake_file nonsense[] = {{"/proc/pressure/memory", "total=99\n"},

@@ -1,5 +1,5 @@
-// What the control group has no room for is refused: small requests whole, of a long block a part; and how often
-// the group is looked at.
+// A request that the control group has no room for is refused: small requests count in full, a long block in part; and how
+// often the group's files are read.
 #include "limits/room.h"
 #include "slab/mapping.h"
 #include "slab/runs.h"
@@ -41,7 +41,7 @@ static void forget(void)
     hak_arena.shards[0].credit_bytes = 0;
 }
 
-// 32 MiB of a GiB are kept, a quarter of the rest is the credit.
+// 32 MiB of a GiB are reserved; a quarter of the rest is the credit.
 static void a_look_gives_credit(void)
 {
     set_used(HAK_MIB(512), 0);
@@ -65,7 +65,7 @@ static void a_full_group_refuses(void)
     UNIT_EQUAL(hak_room.limit_bytes, HAK_GIB(1));
     UNIT_EQUAL(hak_room.used_bytes, HAK_MIB(990));
     UNIT_CHECK(allows(HAK_MIB(1)));
-    set_used(HAK_MIB(900), 0); // somebody gave some back
+    set_used(HAK_MIB(900), 0); // another process gave memory back
     UNIT_CHECK(allows(HAK_MIB(3)));
 }
 
@@ -106,7 +106,7 @@ static void runs_ask_for_what_is_not_resident(void)
     UNIT_CHECK(hak_mapping_make(HAK_MIB(8), 1, false) == NULL);
     hak_runs_give(first);
     struct hak_run *again = hak_runs_take(0, HAK_MIB(2), 1, HAK_RUN_LARGE, false);
-    UNIT_CHECK(again != NULL); // its pages are there
+    UNIT_CHECK(again != NULL); // its pages are resident
     hak_runs_give(again);
     hak_options.limit_group = OFF;
     struct hak_run *off = hak_runs_take(0, HAK_MIB(3), 1, HAK_RUN_LARGE, false);
@@ -130,7 +130,7 @@ static void without_a_limit_nothing_is_read_again(void)
     UNIT_EQUAL(hak_fake.file_reads, reads);
 }
 
-// A change is seen when a shard has handed out what it may.
+// A shard sees a change once it has handed out its credit.
 static void nothing_is_read_unasked(void)
 {
     hak_options.limit_group = OFF;
@@ -154,8 +154,8 @@ static void nothing_is_read_unasked(void)
     hak_mapping_end(long_one);
 }
 
-// By default: when by the heap's growth more than seven eighths are used, who asks is told no until everything
-// was given back; and once more for each 32nd part.
+// By default: once the heap's growth has used more than seven eighths, a request is refused until everything
+// was given back; and again for each further 32nd part.
 static void by_its_count_nobody_is_refused(void)
 {
     hak_options.limit_group = AUTO;

@@ -1,5 +1,5 @@
-// What stands in the control block is true: a reader that knows nothing but its layout finds every
-// text, every field inside its struct, and behind each root what the allocator itself sees there.
+// The control block is right: a reader that knows only its layout finds every text, every field
+// inside its struct, and behind each root what the allocator itself has there.
 #include <hakmem/control.h>
 
 #include "../census.h"

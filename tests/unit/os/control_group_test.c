@@ -1,4 +1,4 @@
-// The limits of control groups of both versions, as the kernel's files say them.
+// The limits of control groups of both versions, read from the kernel's files.
 #include "os/control_group.h"
 
 #include "../unit.h"
@@ -49,7 +49,7 @@ static void the_lowest_of_all_groups_above_counts(void)
     expect(files, 400000000, 3);
 }
 
-// A container with a view of its own sees itself as the root.
+// A container with a cgroup namespace of its own sees itself as the root.
 static void a_container_is_its_own_root(void)
 {
     static const struct hak_fake_file files[] = {{"/proc/self/cgroup", "0::/\n"},
@@ -59,7 +59,7 @@ static void a_container_is_its_own_root(void)
     expect(files, 1000000, 1);
 }
 
-// Without one it sees the host's names of groups that it has no files of.
+// Without one it sees the host's names of groups whose files it does not have.
 static void a_container_with_the_hosts_names(void)
 {
     static const struct hak_fake_file files[] = {
@@ -97,7 +97,7 @@ static void expect_use(const struct hak_fake_file *files, size_t limit_bytes, si
     UNIT_EQUAL(use.used_bytes, used_bytes);
 }
 
-// Not the lowest limit: others may have filled a group further up. memory.high ends nobody.
+// Not the lowest limit: other processes may have filled a group further up. memory.high kills nothing.
 static void the_group_with_the_least_room_counts(void)
 {
     static const struct hak_fake_file files[] = {

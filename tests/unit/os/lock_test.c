@@ -1,11 +1,11 @@
-// What a thread that does not get the lock leaves behind: nobody else misses a wake-up. (Two threads: lock.pml.)
+// A thread that gives up waiting for a lock causes no lost wake-up. (Two threads: lock.pml.)
 #include "os/lock.h"
 
 #include "../unit.h"
 
 static struct hak_lock lock;
 
-// Else it would be woken in the place of a thread that wants the lock, and sleeps on its word.
+// Else it would be woken in place of a thread that wants the lock and sleeps on its word.
 static void who_awaits_sleeps_elsewhere(void)
 {
     hak_lock_take(&lock);

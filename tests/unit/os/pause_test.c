@@ -1,4 +1,4 @@
-// What was refused is left alone for a while, twice as long each time, until it is taken.
+// A refused call is not tried for a while, twice as long each time, until it succeeds.
 #include "os/pause.h"
 
 #include "../unit.h"
@@ -18,7 +18,7 @@ static void refused_for_the_first_time(void)
     UNIT_CHECK(!hak_pause_is_on(&pause));
 }
 
-// How often in a day, asked each tenth of a second.
+// How often it is tried in a day, if each tenth of a second wants it.
 static void refused_again_and_again(void)
 {
     unsigned tries = 0;
@@ -40,7 +40,7 @@ static void taken(void)
     hak_pause_note(&pause, false);
     hak_pause_note(&pause, true);
     hak_fake.now_ns += HAK_PAUSE_LEAST_NS;
-    UNIT_CHECK(!hak_pause_is_on(&pause)); // it begins anew
+    UNIT_CHECK(!hak_pause_is_on(&pause)); // the pauses start short again
 }
 
 int main(void)

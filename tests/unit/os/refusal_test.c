@@ -1,4 +1,4 @@
-// What the kernel refused, found by the thread that asked; and what it would refuse whatever is given back.
+// What the kernel refused, seen by the thread that asked; and what it would refuse whatever is given back.
 #include "os/refusal.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include "../unit.h"
 #include "base/bits.h"
 
-// Where the kernel lends without a limit, or counts, more than memory and swap may be had when something was given back.
+// Where the kernel overcommits without a limit, or counts, a request above memory and swap may succeed once memory goes back.
 static void what_no_limit_allows_is_final(void)
 {
     static const struct hak_fake_file policies[][2] = {
@@ -45,7 +45,7 @@ static void in_another_thread(void)
     UNIT_EQUAL(pthread_join(thread, NULL), 0);
 }
 
-// However many others there are.
+// However many refusals other threads have.
 static void a_thread_finds_its_own_refusal(void)
 {
     const uint64_t start = hak_refusal_mark();

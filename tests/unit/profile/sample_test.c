@@ -1,4 +1,4 @@
-// A sampled block that grows: where there is memory, it is a sample of what it is then, and where there is none, of what it was.
+// A sampled block that grows: with memory it becomes a sample of its new size, without memory it stays one of its old size.
 #include "profile/sample.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "hakmem/hakmem.h"
 #include "profile/sampler.h"
 
-// Of a slab, of a run of units, and of a mapping of its own; and what is more than any of these can have where it lies.
+// Of a slab, of a run of units, and of a mapping of its own; and a size that none of them can reach in place.
 static const size_t sizes[] = {1000, HAK_KIB(100), HAK_LARGE_RUN_MAX + HAK_MIB(1)};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 #define GROWN (2 * HAK_LARGE_RUN_MAX)
@@ -40,14 +40,14 @@ static void a_refused_block_stays_a_sample(void)
 static void a_grown_block_is_another_sample(void)
 {
     for (unsigned i = 0; i < SIZES; i++) {
-        hak_fake.refuse_remap = i == SIZES - 1; // where it lies
+        hak_fake.refuse_remap = i == SIZES - 1; // in place
         void *block = hak_malloc(sizes[i]);
         void *grown = hak_realloc(block, GROWN);
         UNIT_CHECK(grown != NULL);
         expect(1, GROWN);
         grown = hak_realloc(grown, GROWN / 2);
         expect(1, GROWN / 2);
-        void *other = hak_malloc(sizes[i]); // perhaps where it was
+        void *other = hak_malloc(sizes[i]); // perhaps at the old block's address
         expect(2, GROWN / 2 + sizes[i]);
         hak_free(grown);
         expect(1, sizes[i]);
@@ -58,7 +58,7 @@ static void a_grown_block_is_another_sample(void)
 
 int main(void)
 {
-    hak_free(hak_malloc(1)); // the options of this thread
+    hak_free(hak_malloc(1)); // this thread reads the options
     hak_store_relaxed(&hak_options.sample_bytes, 1);
     hak_sampler_kick();
     hak_free(hak_malloc(HAK_MIB(8)));

@@ -1,5 +1,5 @@
 // soak in: tsan
-// Sampling: its estimates are unbiased, whatever the sizes and however blocks come and go; and what is freed
+// Sampling: its estimates are unbiased, whatever the sizes and however blocks come and go; and the sample of a freed block
 // is forgotten.
 #include "profile/sampler.h"
 
@@ -89,7 +89,7 @@ static void draws_are_as_frequent_as_they_should_be(void)
     UNIT_CHECK(hak_sampler_draw(EVERY, EVERY) && !hak_sampler_draw(EVERY, 0));
 }
 
-// A thread that allocates and frees by turns, in a way: `depth` blocks at a time.
+// A thread that allocates and frees in turn, `depth` blocks at a time.
 static void go_up_and_down(unsigned size_class, unsigned depth, unsigned rounds)
 {
     for (unsigned i = 0; i < rounds; i++) {
@@ -101,7 +101,7 @@ static void go_up_and_down(unsigned size_class, unsigned depth, unsigned rounds)
 }
 
 // However a program uses its magazines, the expected estimate is what it has allocated: the mean of many
-// runs comes as near to it as the deviation of one allows.
+// runs is as near to it as the deviation allows.
 static void estimates_are_unbiased(void)
 {
     static const struct {
@@ -114,7 +114,7 @@ static void estimates_are_unbiased(void)
         const double blocks = programs[i].depth * programs[i].rounds;
         const double times =
             (double)EVERY /
-            (double)hak_classes[programs[i].size_class].bytes; // a sample stands for
+            (double)hak_classes[programs[i].size_class].bytes; // what a sample stands for
         const uint64_t before = allocated_blocks_256();
         hak_sampler_seed(i + 1);
         for (unsigned run = 0; run < RUNS; run++) {
@@ -129,7 +129,7 @@ static void estimates_are_unbiased(void)
     UNIT_EQUAL(hak_samples.live.bytes, 0);
 }
 
-// Blocks of many sizes with skewed lifetimes: what lives is estimated, too.
+// Blocks of many sizes with skewed lifetimes: the live bytes are estimated, too.
 static void what_lives_is_estimated(void)
 {
     double off = 0;
@@ -194,15 +194,15 @@ static void a_heaps_samples_end_with_it(void)
     const uint64_t before = hak_looks;
     hak_heap_end(heap);
     UNIT_EQUAL(hak_samples.sample_count, 0);
-    UNIT_CHECK(hak_looks - before <= hak_classes[9].blocks); // and not all that any slab may have
+    UNIT_CHECK(hak_looks - before <= hak_classes[9].blocks); // fewer than any slab may have
 }
 
-// As a tool does it from outside: it sets the tag, in a thread that has nothing but fast paths.
+// As a tool switches sampling on from outside: it sets the tag, in a thread that takes only fast paths.
 static void a_busy_thread_takes_notice(void)
 {
     sample_from_now_on(0);
     go_up_and_down(0, 1, 1000);
-    take(0); // the next one at the latest
+    take(0); // with the next call at the latest
     give_all();
     UNIT_EQUAL(hak_sampler_every(hak_cache_self), 0);
     UNIT_EQUAL(hak_cache_self->hit_tag, hak_cache_self->owner.tag);
@@ -213,7 +213,7 @@ static void a_busy_thread_takes_notice(void)
     hak_cache_self->hit_tag = hak_cache_self->owner.tag - HAK_APART;
     go_up_and_down(0, 1, 1);
     UNIT_EQUAL(hak_sampler_every(hak_cache_self), EVERY);
-    // And one that sets only the tag changes nothing.
+    // A tool that sets only the tag changes nothing.
     sample_from_now_on(0);
     go_up_and_down(0, 1, 1000);
     hak_cache_self->hit_tag = hak_cache_self->owner.tag - HAK_APART;
@@ -223,7 +223,7 @@ static void a_busy_thread_takes_notice(void)
     census_check(held, held_count);
 }
 
-// The sweeper may say that the cache is asleep between the owner's look at that and its look at the options.
+// The sweeper may mark the cache asleep after the owner has read that mark, and before it reads the options.
 static void who_falls_asleep_stays_so_until_it_is_woken(void)
 {
     struct hak_cache *cache = hak_cache_self;
@@ -246,7 +246,7 @@ static void who_falls_asleep_stays_so_until_it_is_woken(void)
     give_all();
 }
 
-// A loop that nobody can sample as densely as asked for: its samples become few, each stands for more, and
+// A loop that cannot be sampled as densely as requested: its samples become fewer, each stands for more, and
 // the sum stays what was allocated. When the thread is quiet again, they are as dense as before.
 static void too_many_samples_stand_for_more(void)
 {
@@ -270,7 +270,7 @@ static void too_many_samples_stand_for_more(void)
         }
         const double blocks = (double)(ROUNDS * DEPTH);
         off += (double)(allocated_blocks_256() - before) / 256 / blocks - 1;
-        UNIT_CHECK(hak_samples.taken - taken < 1000); // 200, and those from which it learns
+        UNIT_CHECK(hak_samples.taken - taken < 1000); // 200, and some to learn the rate
         UNIT_CHECK(sampling->every > EVERY && sampling->wanted == EVERY);
         census_check(held, held_count);
     }
@@ -286,7 +286,7 @@ static void too_many_samples_stand_for_more(void)
     hak_store_relaxed(&hak_options.sample_rate, 0);
 }
 
-// Each block, whatever samples are drawn meanwhile; but none while the cache does not sample.
+// Each block counts, whatever samples are drawn meanwhile; but none while the cache does not sample.
 static void what_is_handed_out_is_counted(void)
 {
     enum { SIZE_CLASS = 20 };
@@ -314,7 +314,7 @@ static void what_is_handed_out_is_counted(void)
     hak_sampler_follow(hak_cache_self);
 }
 
-// Whether a cache samples or not, what was freed last is used first.
+// Whether a cache samples or not, the block freed last is used first.
 static void blocks_stay_in_their_order(void)
 {
     enum { SIZE_CLASS = 4, BLOCKS = 20 };
@@ -345,7 +345,7 @@ static void blocks_stay_in_their_order(void)
     give_all();
 }
 
-// Who switches sampling on sets the tag at any time, also just before blocks come back from other threads.
+// A tool that switches sampling on sets the tag at any time, also just before blocks come back from other threads.
 static void blocks_from_others_find_the_magazine(void)
 {
     enum { SIZE_CLASS = 11, BLOCKS = 300 };
@@ -402,7 +402,7 @@ static void kept_large_blocks_are_sampled(void)
     hak_sampler_follow(hak_cache_self);
 }
 
-// All that a thread with nothing but large blocks does: BigCache has each, and gets it back.
+// All that a thread with only large blocks does: BigCache serves each, and gets it back.
 static void use_kept(size_t bytes, unsigned rounds)
 {
     const unsigned bin = hak_size_class_bin(bytes);
@@ -439,7 +439,7 @@ static void a_thread_with_large_blocks_takes_notice(void)
     UNIT_EQUAL(hak_cache_self->frees_apart, 0);
 }
 
-// A tool that was killed does not switch sampling off: the first sample after its time does.
+// A tool that was killed cannot switch sampling off: the first sample after its lease does.
 static void sampling_ends_with_its_lease(void)
 {
     sample_from_now_on(EVERY);
@@ -462,7 +462,7 @@ static void sampling_ends_with_its_lease(void)
 
 int main(void)
 {
-    hak_store_relaxed(&hak_options.sample_rate, 0); // the clock stands: any number is too many
+    hak_store_relaxed(&hak_options.sample_rate, 0); // the clock stands still: any rate is too high
     gaps_are_as_long_as_they_should_be();
     draws_are_as_frequent_as_they_should_be();
     estimates_are_unbiased();

@@ -1,11 +1,11 @@
-// A line table as CPython 3.11 and 3.13 write it gives the line of each code unit, and damaged ones give any line or none.
+// A line table as CPython 3.11 and 3.13 write it gives the line of each code unit; damaged ones give any line or none.
 #include "python/line_table.h"
 
 #include <stdlib.h>
 
 #include "../unit.h"
 
-// Of a function with a loop, a call over several lines, an exception and a comprehension; and what co_lines() says of it.
+// The table of a function with a loop, a call over several lines, an exception and a comprehension; and what co_lines() gives.
 static const uint8_t of_311[] = {
     128, 0, 224, 8,   9,   128, 65,  144, 1,   216, 9,   10,  240, 3,   1,   16,  12,  136, 49, 245,
     6,   0, 14,  19,  144, 49,  137, 88,  140, 88,  240, 0,   2,   5,   15,  240, 0,   2,   5,  15,
@@ -15,7 +15,7 @@ static const uint8_t of_311[] = {
     3,   1, 19,  19,  244, 0,   1,   19,  19,  240, 0,   1,   13,  19,  248,
 };
 static const struct {
-    unsigned end; // of a run of bytes of code
+    unsigned end; // of a range of code bytes
     uint32_t line;
 } lines_311[] = {
     {2, 1},
@@ -63,7 +63,7 @@ int main(void)
     UNIT_EQUAL(hak_line_table_line(of_313, sizeof of_313, 100, 1), 102);
     UNIT_EQUAL(hak_line_table_line(NULL, 0, 1, 0), 0);
 
-    // The long form, without columns and with them; lines that go back; and some that there are not.
+    // The long form, without columns and with them; lines that go back; and line numbers that do not exist.
     static const uint8_t back[] = {0x80 | 13 << 3, 11, 0x80 | 14 << 3, 0x40 | 1, 1, 0, 0, 0};
     UNIT_EQUAL(hak_line_table_line(back, sizeof back, 10, 0), 5);
     UNIT_EQUAL(hak_line_table_line(back, sizeof back, 100, 1), 63);

@@ -1,5 +1,5 @@
-// The frames of a made-up interpreter: functions and lines are right, also of code that has come to lie where other code was, of
-// threads that run copies of their instructions, and of more places than are remembered; and what cannot be read ends the walk.
+// The frames of a made-up interpreter: functions and lines are right, also of code at the address of earlier code, of threads that
+// run copies of their instructions, and of more places than are remembered; and what cannot be read ends the walk.
 #include "python/python.h"
 
 #include <sys/mman.h>
@@ -63,7 +63,7 @@ static void *current(void)
     return &state;
 }
 
-// Of the kernel itself, as sanitizers look at what is written.
+// Of the kernel itself, as sanitizers watch what is written.
 static int looks[2];
 
 static bool can_read(const void *address)
@@ -128,7 +128,7 @@ static struct text *text(const char *letters)
     return made;
 }
 
-// Each code unit is of a line of its own: the one behind that of the unit before.
+// Each code unit has a line of its own: the one after the line of the unit before.
 static void make_code(struct code *code, const char *file, const char *name, uint32_t first_line)
 {
     enum { OF_ONE_UNIT = 0x80 | 13 << 3, ONE_LINE_ON = 2 };
@@ -179,7 +179,7 @@ static bool is_called(uintptr_t place)
     return (place >> HAK_PYTHON_CALLED_BIT & 1) != 0;
 }
 
-// The frame with this number is in this function: "views.pyexport", which begins at `first_line`, and in this line.
+// The frame with this number is in this function ("views.pyexport"), which starts at `first_line`, and in this line.
 static void check(unsigned frame, const char *names, unsigned first_line, unsigned line)
 {
     const struct hak_function *function = function_of(places[1 + frame]);
@@ -199,7 +199,7 @@ static void functions_and_lines_are_right(void)
     nobodys->owner = HAK_PYTHON_OWNER_NONE;
     struct frame *middle = call(&frames[2], nobodys, &export, 1);
     struct frame *inner = call(&frames[3], middle, &export, 7);
-    inner->code |= 3; // as it says how it is counted
+    inner->code |= 3; // as its own reference count says
     for (unsigned round = 0; round < 3; round++) {
         UNIT_EQUAL(walk(inner), 3);
         check(0, "views.pyexport", 110, 118);
@@ -210,10 +210,10 @@ static void functions_and_lines_are_right(void)
     }
     inner->instruction = &export.first_line;
     UNIT_EQUAL(walk(inner), 3);
-    check(0, "views.pyexport", 110, 110); // it has not begun
+    check(0, "views.pyexport", 110, 110); // it has not started
 }
 
-// The frame lies where it did, its code object as well, and so does the instruction.
+// The frame has the same address as before; so have its code object and the instruction.
 static void other_code_at_the_same_place_is_another_function(void)
 {
     static struct code code;
@@ -232,7 +232,7 @@ static void other_code_at_the_same_place_is_another_function(void)
     UNIT_EQUAL(walk(frame), 1);
     check(0, "pages.pyother", 20, 23);
     UNIT_EQUAL(hak_load_relaxed(&hak_functions.count), count + 3);
-    make_code(&code, "pages.py", "other", 20); // the same source, once more
+    make_code(&code, "pages.py", "other", 20); // the same source again
     code.lines->table[5] = 0;
     UNIT_EQUAL(walk(frame), 1);
     check(0, "pages.pyother", 20, 22);
@@ -255,7 +255,7 @@ static void copies_of_instructions_have_lines(void)
     frame->instruction = &copy[6];
     UNIT_EQUAL(walk(frame), 1);
     check(0, "free.pythreaded", 50, 57);
-    frame->copy = 2; // there is none
+    frame->copy = 2; // that copy does not exist
     UNIT_EQUAL(walk(frame), 1);
     check(0, "free.pythreaded", 50, 50);
     code.copies = (struct copies *)8;
@@ -299,7 +299,7 @@ static void deep_stacks_are_cut(void)
     UNIT_EQUAL(walk(frame), 0);
 }
 
-// What could be read is believed for a second.
+// What could be read is not checked again for a second.
 static void what_cannot_be_read_ends_the_walk(void)
 {
     static struct code code;
@@ -327,7 +327,7 @@ static void what_cannot_be_read_ends_the_walk(void)
         inner->code = nowhere[i];
         UNIT_EQUAL(walk(inner), 0);
     }
-    // The page of a frame that can be read, with bits above that no address has.
+    // The frame's page can be read, but the address has upper bits set that no address has.
     inner->code = (uintptr_t)&code;
     for (unsigned bit = 48; bit < 64; bit++) {
         inner->previous = (struct frame *)((uintptr_t)&frames[1] | (uintptr_t)1 << bit);

@@ -1,4 +1,4 @@
-// Allocations of a ruled site go its way, whoever frees them, and nothing is lost between a thread's caches.
+// Allocations of a site with a rule follow it, whoever frees them, and nothing is lost between a thread's caches.
 #include "../census.h"
 #include "cache/bigcache.h"
 #include "cache/ended.h"
@@ -10,7 +10,7 @@
 
 enum { CLASS = 5, OTHER = 9, COUNT = 4000 };
 
-// Their addresses stand for places in a program.
+// Their addresses stand for call sites of a program.
 static char code[64];
 static const void *const plain = &code[1];
 static const void *const lasting = &code[17];
@@ -55,12 +55,12 @@ static void lifetimes_share_no_slab(void)
     static const void *const sites[] = {plain, lasting, plain, passing};
     static const unsigned roles[] = {HAK_ROLE_REST, HAK_ROLE_LONG, HAK_ROLE_REST, HAK_ROLE_SHORT};
     become(new_thread());
-    void *before = alloc(CLASS); // of a magazine that knows of no rule
+    void *before = alloc(CLASS); // from a magazine that knows no rule
     void *first = take_at(CLASS, lasting);
     for (unsigned i = 0; i < COUNT; i++) {
         held[i] = take_at(CLASS, sites[i % 4]);
     }
-    // What the magazine had may still come the common way: it is used up first.
+    // The magazine's earlier blocks may still be handed out without the rule: they are used up first.
     UNIT_EQUAL(hak_cache_self->magazines[CLASS].is_ruled, true);
     for (unsigned i = COUNT / 4; i < COUNT; i++) {
         UNIT_EQUAL(role_of(held[i]), roles[i % 4]);
@@ -73,14 +73,14 @@ static void lifetimes_share_no_slab(void)
         give(held[i]);
     }
     census_check(NULL, 0);
-    // Nothing is to be made ready for it here, which the next thread may find.
+    // Nothing may be prepared for the class here that the next thread could find.
     hak_lock_take(&hak_cache_self->owner.lock);
     hak_prewarm_cache(hak_cache_self);
     hak_lock_drop(&hak_cache_self->owner.lock);
     UNIT_CHECK(hak_cache_self->magazines[CLASS].base == NULL);
     UNIT_CHECK(hak_cache_self->magazines[OTHER].base != NULL);
     census_check(NULL, 0);
-    // Another class is as before: fast.
+    // Another class stays fast.
     void *other = alloc(OTHER);
     UNIT_EQUAL(role_of(other), HAK_ROLE_THREAD);
     UNIT_CHECK(!hak_cache_self->magazines[OTHER].is_ruled);
@@ -126,7 +126,7 @@ static void what_lasts_is_apart_also_when_its_thread_has_ended(void)
         thread->companions[i] = NULL;
     }
     hak_ended_bury(thread);
-    hak_sweep_everything(); // breaks up what is dead
+    hak_sweep_everything(); // breaks up dead caches
     UNIT_CHECK(hak_run_of(held[0])->owner == &last->owner);
     become(new_thread());
     UNIT_CHECK(hak_cache_self == thread || hak_cache_self->owner.role == HAK_ROLE_THREAD);
@@ -154,7 +154,7 @@ static void large_blocks_go_their_ways(void)
     give(block);
     UNIT_CHECK(hak_bigcache_reuse(hak_site_keeper(hak_cache_self),
                                   hak_size_class_bin(HAK_KIB(100))) == NULL);
-    // The BigCache of a thread is where ruled sites do not look.
+    // Sites with a rule do not look into the thread's BigCache.
     rule(&code[0], 1, HAK_WAY_UNKEPT);
     UNIT_CHECK(hak_site_keeper(hak_cache_self) != hak_cache_self);
     block = hak_large_alloc(HAK_KIB(100), 1, 0, &zeroed);
@@ -166,7 +166,7 @@ static void large_blocks_go_their_ways(void)
     give(again);
 }
 
-// However many rules came since its site was looked up last.
+// However many rules were added since its site was last looked up.
 static void a_new_rule_is_seen_at_once(void)
 {
     enum { MORE = 128 };
@@ -184,7 +184,7 @@ static void a_new_rule_is_seen_at_once(void)
     }
 }
 
-// Two of them share a place of what is known.
+// Two addresses that share an entry of the table of known sites.
 static void no_address_is_taken_for_another(void)
 {
     const uintptr_t ruled = hak_sites.rules[0].start + 1;

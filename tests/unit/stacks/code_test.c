@@ -1,5 +1,5 @@
-// A place says which loaded object an address was of: by range, path and identity, the same one each time, and that
-// what was made at run time is of none.
+// A code place names the loaded object of an address, by range, path and identity, the same one each time; code that was
+// generated at run time belongs to none.
 #include "stacks/code.h"
 
 #include <gnu/libc-version.h>
@@ -33,7 +33,7 @@ int main(void)
     const uintptr_t place = hak_code_place(own, &hint);
     UNIT_EQUAL(HAK_PLACE_ADDRESS(place), own);
     if (number_of(place) == HAK_CODE_UNTOLD) {
-        return 77; // a C library that does not say
+        return 77; // a C library that does not tell
     }
     check_object(place, "code_test");
 

@@ -1,5 +1,5 @@
-// What compilers write down of frames is understood in every form, and what nobody could follow ends
-// the walk. The tables are made here; the dynamic linker's answer is ours.
+// Every form of the frame tables that compilers write is understood, and what no unwinder could follow ends
+// the walk. The tables are made here, and so is the dynamic linker's answer.
 #include "stacks/frame_table.h"
 
 #include <dlfcn.h>
@@ -54,8 +54,8 @@ struct common {
 
 static const struct common usual = {"zR", {0x1B}, 1, 1, RETURN};
 
-// A file with one function: the caller's frame ends at stack pointer + 16, the return address lies
-// below it, and then what `program` says.
+// A file with one function: the caller's frame ends at stack pointer + 16, the return address is
+// below it; then follows what `program` says.
 static void make(const struct common *common, const uint8_t *program, size_t bytes)
 {
     static const uint8_t begins[] = {0x0C, STACK, 16, 0x80 + RETURN, 1};
@@ -63,11 +63,11 @@ static void make(const struct common *common, const uint8_t *program, size_t byt
     memset(image, 0, sizeof image);
     end = 24;
     const size_t first = end;
-    put(0, 4 + 4); // the length comes last; 0 for what functions have in common
+    put(0, 4 + 4); // the length is filled in last; 0: the id of what functions have in common
     put(common->version, 1);
     put_bytes((const uint8_t *)common->augmentation, strlen(common->augmentation) + 1);
-    put(1, 1);    // steps of code
-    put(0x78, 1); // of data: -8
+    put(1, 1);    // the alignment factor of code
+    put(0x78, 1); // that of data: -8
     put(common->return_register, 1);
     if (is_relative) {
         put(common->data_bytes, 1);
@@ -218,7 +218,7 @@ static void a_record_that_says_too_much_of_itself_is_read_to_its_end(void)
 {
     const struct common damaged = {"zR", {0x1B}, 1, 1, RETURN};
     make(&damaged, NULL, 0);
-    image[24 + 4 + 4 + 1 + 3 + 3] = 0x7F; // the length of what the augmentation has
+    image[24 + 4 + 4 + 1 + 3 + 3] = 0x7F; // the length of the augmentation data
     UNIT_EQUAL(rule_at(8).kind, HAK_FRAME_END);
 }
 
@@ -240,7 +240,7 @@ int main(void)
 
 int main(void)
 {
-    return 77; // a C library without these tables' way to find them
+    return 77; // a C library that has no way to find these tables
 }
 
 #endif

@@ -1,5 +1,5 @@
-// A walk finds the return addresses that there are: with and without frame pointers, with frames that are
-// aligned, as the C library's unwinder does.
+// A walk finds the real return addresses, with and without frame pointers and through aligned frames,
+// as the C library's unwinder does.
 #include "stacks/stack.h"
 
 #include <execinfo.h>
@@ -26,14 +26,14 @@ __attribute__((noinline)) static int look(void)
     return 1;
 }
 
-// Clang has no such attribute for a single function: there both are as the rest of the program.
+// Clang has no such attribute for one function: there both are compiled like the rest of the program.
 #ifdef __clang__
 #    define FRAME_POINTER(how)
 #else
 #    define FRAME_POINTER(how) __attribute__((optimize(how)))
 #endif
 
-// `volatile`: none of the calls is the last thing that a function does.
+// `volatile`: no call is the last thing in a function, so none becomes a jump.
 FRAME_POINTER("omit-frame-pointer") __attribute__((noinline)) static int without_pointer(int depth)
 {
     volatile int result = depth == 0 ? look() : without_pointer(depth - 1);
@@ -46,7 +46,7 @@ FRAME_POINTER("no-omit-frame-pointer") __attribute__((noinline)) static int with
     return result + 1;
 }
 
-// A size that is not known moves the stack pointer, and an alignment has the frame found in another way.
+// An unknown size moves the stack pointer, and an alignment makes the frame's address depend on another register.
 __attribute__((noinline)) static int with_odd_frame(size_t bytes)
 {
     _Alignas(128) volatile char aligned[128];
@@ -57,8 +57,8 @@ __attribute__((noinline)) static int with_odd_frame(size_t bytes)
     return result + aligned[0];
 }
 
-// hak_stack_walk begins with the caller of the function that calls it; backtrace with that function, behind a
-// sanitizer's own, if there is one.
+// hak_stack_walk starts with the caller of the function that calls it; backtrace starts with that function, after a
+// sanitizer's own one, if there is one.
 static void check_same(void)
 {
     int first = 0;
@@ -77,7 +77,7 @@ int main(void)
     with_odd_frame(100);
     check_same();
     UNIT_CHECK(walked_count > 9);
-    with_odd_frame(5000); // from what is known by now
+    with_odd_frame(5000); // from what is cached by now
     check_same();
     UNIT_EQUAL(hak_stack_walk(walked, 0, false), 0);
     return 0;

@@ -1,5 +1,5 @@
-// Who is refused again, when nothing was freed since, passes over no cache and calls the kernel for none; whatever was freed
-// is taken, wherever it lies.
+// If nothing was freed since the last refusal, a thread that is refused again visits no cache and makes no system call; a block
+// that was freed since is taken, wherever it is.
 #include "base/options.h"
 #include "cache/ended.h"
 #include "cache/heap.h"
@@ -49,7 +49,7 @@ static void what_a_thread_has_freed_is_taken(void)
     nothing_is_left();
 }
 
-// Also when as many blocks lie in the magazine as before, which are others.
+// Also if the magazine holds as many blocks as before, but other ones.
 static void what_it_has_taken_and_freed_is_taken(void)
 {
     take(CLASS, FREED);
@@ -62,10 +62,10 @@ static void what_others_have_freed_is_taken(void)
 {
     struct hak_cache *owner = hak_cache_self;
     new_thread();
-    free_newest(6 * FREED); // into parcels; a page of them at least
+    free_newest(6 * FREED); // into parcels; at least a page of them
     UNIT_CHECK(!is_bare(hak_cache_self));
     const size_t calls = calls_of_all();
-    UNIT_CHECK(calls + calls_of_all() > 0); // what is on its way arrives with the second
+    UNIT_CHECK(calls + calls_of_all() > 0); // what is on its way arrives with the second request
     nothing_is_left();
     become(owner);
 }
@@ -87,7 +87,7 @@ static void a_thread_that_has_ended_is_taken_apart(void)
     take(CLASS + 1, FREED);
     free_newest(FREED);
     hak_cache_self = &hak_cache_shared;
-    hak_options.purger = 1; // or its end takes it apart
+    hak_options.purger = 1; // or the cache is broken up when the thread ends
     census_have_sweeper();
     hak_ended_bury(other);
     hak_options.purger = 0;
@@ -99,13 +99,13 @@ static void a_thread_that_has_ended_is_taken_apart(void)
 
 static void what_a_refill_has_left_is_taken(void)
 {
-    take(CLASS, 3); // more than the block that was left
+    take(CLASS, 3); // more than the one block that was left
     UNIT_CHECK(!is_bare(hak_cache_self));
     UNIT_CHECK(calls_of_all() > 0);
     nothing_is_left();
 }
 
-// Slabs whose pages were given back and that have blocks to spare: of a heap, and of a thread that has ended.
+// Slabs of a heap and of an ended thread, whose pages were purged and that have blocks to spare.
 static void what_others_may_take_is_left(void)
 {
     enum { COUNT = 3 * 1024 };
@@ -135,7 +135,7 @@ static void what_others_may_take_is_left(void)
 
 int main(void)
 {
-    hak_options.purger = 0; // its thread would not run here
+    hak_options.purger = 0; // the sweeper's thread would not run here
     hak_start_process();
     new_thread();
     take(CLASS, TAKEN);

@@ -1,5 +1,5 @@
 // with features
-// Magazines grow within their budget: those in use at the cost of those that are not. On trial it is each cache's own;
+// Magazines grow within their budget: those in use at the cost of the others. On trial, each cache has a budget of its own;
 // without ACE their size is fixed.
 #include "base/options.h"
 #include "base/variants.h"
@@ -27,7 +27,7 @@ static void the_budget_holds(void)
         UNIT_CHECK(grown <= hak_options.magazine_bytes);
         census_check(held_blocks, held_count);
     }
-    // The class in use got its share back from those no longer in use.
+    // The class in use got its share back from those that are no longer in use.
     UNIT_CHECK(hak_cache_magazine_slots(magazine(19)) > (1U << hak_classes[19].magazine_log2) - 2);
     hak_options.magazine_bytes = HAK_MIB(1);
 }
@@ -50,7 +50,7 @@ static void on_trial_each_group_has_its_own(void)
     hak_variants.option = HAK_OPTION_IS_magazine_bytes;
     swing();
     UNIT_CHECK(hak_cache_self->magazine_bytes > 65536);
-    // They change places: the next free finds the smaller budget, and what had grown shrinks.
+    // The groups swap values: the next free finds the smaller budget, and the magazine that had grown shrinks.
     take(10, 1);
     hak_variants.swap ^= 1;
     hak_sampler_kick();
@@ -65,7 +65,7 @@ static void on_trial_each_group_has_its_own(void)
     census_check(held_blocks, held_count);
 }
 
-// Without ACE a magazine has four times the fewest places, or the fewest when the budget is spent, and stays so.
+// Without ACE a magazine has four times the minimum of places, or the minimum when the budget is used up, and keeps it.
 static void without_ace_the_size_is_fixed(void)
 {
     const uint32_t fixed = (4U << hak_classes[10].magazine_log2) - 2;
@@ -82,7 +82,7 @@ static void without_ace_the_size_is_fixed(void)
     census_check(held_blocks, held_count);
 }
 
-// Turned on, ACE goes on from what is there; turned off, what has grown starts anew.
+// Switched on, ACE continues with the present sizes; switched off, magazines that have grown start again.
 static void ace_can_change_while_it_runs(void)
 {
     const uint32_t fixed = (4U << hak_classes[10].magazine_log2) - 2;

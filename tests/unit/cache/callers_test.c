@@ -1,4 +1,4 @@
-// In a program with one thread whoever frees gives back: what is over the budget at once, what is old in the course of time.
+// In a program with one thread the thread that frees gives back: what exceeds the budget at once, and what has waited long enough.
 #include "cache/due.h"
 #include "cache/sweep.h"
 #include "cache/sweeper.h"
@@ -12,7 +12,7 @@
 #include "owner/watch.h"
 
 #define MS UINT64_C(1000000)
-// What waits when little or nothing is in use.
+// What may wait when little or nothing is in use.
 #define WAITS HAK_MIB(6)
 
 static void free_mib(size_t mib)
@@ -23,7 +23,7 @@ static void free_mib(size_t mib)
     give(block);
 }
 
-// So many times 100 ms, in each of which something is freed.
+// This many ticks of 100 ms, with one free in each.
 static void pass(unsigned ticks)
 {
     for (unsigned i = 0; i < ticks; i++) {
@@ -42,7 +42,7 @@ static void what_is_over_the_budget_goes_at_once(void)
     UNIT_CHECK(hak_arena.dirty_bytes + HAK_MIB(1) <= WAITS);
 }
 
-// Of a large heap a 64th may wait.
+// A 64th of a large heap may wait.
 static void a_large_heap_may_keep_more(void)
 {
     bool zeroed;
@@ -60,16 +60,16 @@ static void what_is_old_goes_with_a_later_free(void)
     free_mib(1);
     const size_t purges = hak_fake.purges;
     free_mib(1);
-    UNIT_EQUAL(hak_fake.purges, purges); // it is not time yet
+    UNIT_EQUAL(hak_fake.purges, purges); // its time has not come
     pass(30);
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
     UNIT_EQUAL(hak_bigcache_expire(hak_cache_self, UINT64_MAX), 0);
 }
 
-// 40 MiB each time, of which some wait in any case: 16 MiB are paid for at once, and as much in each second.
+// 40 MiB each time, of which some may wait anyway. Of what is taken again, the first 16 MiB earn no budget, nor 16 in each second.
 static void what_it_takes_again_stays(void)
 {
-    pass(100); // what went before is forgotten
+    pass(100); // earlier swings are forgotten
     UNIT_EQUAL(hak_due_earned(), 0);
     free_mib(40);
     UNIT_CHECK(hak_arena.dirty_bytes <= HAK_MIB(40 - 16) + WAITS);
@@ -80,12 +80,12 @@ static void what_it_takes_again_stays(void)
     free_mib(40);
     UNIT_EQUAL(hak_fake.purges, purges);
     UNIT_CHECK(hak_arena.dirty_bytes >= HAK_MIB(38));
-    pass(40); // 48 MiB are paid for, and what waited is old
+    pass(40); // 48 MiB earn no budget any more, and what waited is old
     UNIT_EQUAL(hak_due_earned(), 0);
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
 }
 
-// A part of a wide swing would save little, and stay.
+// If the heap swings widely, keeping a part would save little, and the part would stay.
 static void of_a_wide_swing_nothing_stays(void)
 {
     for (unsigned i = 0; i < 100; i++) {
@@ -106,7 +106,7 @@ static void what_it_takes_again_slowly_is_paid_for(void)
     }
 }
 
-// Blocks of 1,024 bytes, all but one in sixteen freed: what comes back to slabs that go on. How many purges that takes.
+// Blocks of 1,024 bytes, all but one in sixteen freed: slabs that stay get blocks back. Returns how many purges that takes.
 static size_t purges_of_scattered(void)
 {
     enum { CLASS = 31, BLOCKS = 20000 };
@@ -138,10 +138,10 @@ static void what_may_wait_waits_inside_slabs_too(void)
     UNIT_CHECK(hak_arena.dirty_bytes <= HAK_MIB(2));
 }
 
-// What is locked in memory is not tried again with each free.
+// Locked memory is not tried again with each free.
 static void a_refused_purge_is_tried_less_and_less(void)
 {
-    enum { FREES = 10000, TRIES = 7 * 16 }; // each of 16 superslabs
+    enum { FREES = 10000, TRIES = 7 * 16 }; // for each of 16 superslabs
     hak_fake.refuse_purge = true;
     free_mib(64);
     const size_t before = hak_fake.purges;
@@ -164,8 +164,8 @@ static size_t purges_in(unsigned seconds)
     return hak_fake.purges - before;
 }
 
-// Pages inside slabs, of a process that has run for an hour: for a minute the kernel takes none, and is asked less and less;
-// then it does, and is asked soon.
+// Pages inside slabs, in a process that has run for an hour: for a minute the kernel refuses to purge them, and is asked less and
+// less; then it accepts, and is asked soon.
 static void refused_pages_inside_slabs_are_tried_less_and_less(void)
 {
     enum { CLASS = 31, BLOCKS = 2000, TRIES = 8 };
@@ -207,7 +207,7 @@ static void a_clock_that_is_behind_is_waited_for_no_longer_than_a_tick(void)
     hak_fake.now_ns += 50000 * MS;
 }
 
-// A tick visits some caches, and the next goes on there: each is looked at once in a pass.
+// A tick visits some caches, and the next one continues there: a pass visits each once.
 static void many_caches_share_the_ticks(void)
 {
     enum { THREADS = 150 };
@@ -236,7 +236,7 @@ static void many_caches_share_the_ticks(void)
     UNIT_CHECK(passes >= 2);
 }
 
-// Callers tick in turn, and nothing but that orders them here: ThreadSanitizer sees what one writes outside of its turn.
+// Callers tick in turn, and nothing else orders them here: ThreadSanitizer sees what one writes outside its turn.
 static _Atomic(unsigned) turn;
 
 struct caller {

@@ -1,15 +1,15 @@
-// Who goes on looking for ended threads where another has stopped finds a cache that was made since, whole: also where nothing
-// else has told him of it. (ThreadSanitizer judges that.)
+// A thread that continues the search for ended threads where another one stopped finds a cache made since then complete, also if
+// nothing else has ordered the two threads. (ThreadSanitizer is the judge.)
 #include <pthread.h>
 #include <sched.h>
 
 #include "../census.h"
 #include "cache/ended.h"
 
-// More than one look goes over, so that it ends at one of them.
+// More than one search visits, so that it ends at one of them.
 enum { CACHES = 16, LOOKERS = 2 };
 
-// Relaxed: it tells whose turn it is, and nothing of what was done before.
+// Relaxed: it says whose turn it is, and orders nothing.
 static _Atomic(uint32_t) turn;
 
 static void *look(void *number)

@@ -1,5 +1,5 @@
-// Threads that end together give back nothing themselves, when what they have used of their slabs fits into the budget: a
-// page of each, not all of its units.
+// Threads that end together purge nothing themselves if the used part of their slabs fits into the budget: that is one
+// page for each slab, not all of its units.
 #include "../census.h"
 #include "base/options.h"
 #include "cache/cache.h"
@@ -32,7 +32,7 @@ static void end_one(unsigned number)
 
 int main(void)
 {
-    hak_options.purger = 0; // so that each gives back at its end, and no peak counts
+    hak_options.purger = 0; // so that each thread gives back when it ends, and no peak counts
     hak_options.dirty_bytes = HAK_MIB(8);
     hak_start_process();
     for (unsigned i = 0; i < THREADS; i++) {
@@ -43,7 +43,7 @@ int main(void)
         end_one(i);
     }
     UNIT_CHECK(hak_arena_used_bytes() <=
-               CLASSES * HAK_UNIT_BYTES); // the last one's, for the next thread
+               CLASSES * HAK_UNIT_BYTES); // the last thread's cache, for the next thread
     UNIT_CHECK(hak_arena.dirty_bytes > 0 && hak_arena.dirty_bytes <= HAK_MIB(8));
     UNIT_EQUAL(hak_fake.purges, 0);
     return 0;

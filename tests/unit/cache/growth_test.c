@@ -1,4 +1,4 @@
-// A magazine grows when the part of the time that this saves is worth the part of the heap that it holds then.
+// A magazine grows if the part of the time that this saves is worth the part of the heap that the magazine then holds.
 #include "cache/growth.h"
 
 #include "../unit.h"
@@ -6,8 +6,8 @@
 
 enum { PERIODS = 10 };
 
-// Swings of `blocks` blocks, one each `period_ns` by a clock with ticks, half a magazine of `slots` a refill: how often is it
-// worth `more_bytes` of a heap of 16 MiB?
+// Swings of `blocks` blocks, one each `period_ns` by a clock with ticks; a refill moves half a magazine of `slots`. How often is
+// growth worth `more_bytes` of a heap of 16 MiB?
 static unsigned times_worth(uint64_t period_ns, uint64_t blocks, uint64_t slots, size_t more_bytes)
 {
     struct hak_growth last = {0};
@@ -33,7 +33,7 @@ static void swings_without_a_pause_are_worth_it(void)
     UNIT_EQUAL(times_worth(200000, 8000, 512, HAK_MIB(1)), PERIODS);
 }
 
-// What one saves is too little for a whole tick of the clock, what several of them save is enough.
+// One swing saves too little for a whole tick of the clock; several together save enough.
 static void what_swings_save_in_a_tick_is_counted_together(void)
 {
     UNIT_EQUAL(times_worth(200000, 2000, 512, HAK_MIB(1)), PERIODS / 2);
@@ -46,14 +46,14 @@ static void swings_once_in_a_while_are_not(void)
     UNIT_EQUAL(times_worth(1000000000, 5000, 64, HAK_KIB(64)), 0);
 }
 
-// The same swing is worth little memory and not much.
+// The same swing is worth a little memory, but not much.
 static void what_it_holds_counts(void)
 {
     UNIT_EQUAL(times_worth(7000000, 400, 64, HAK_KIB(16)), PERIODS);
     UNIT_EQUAL(times_worth(7000000, 5000, 64, HAK_MIB(256)), 0);
 }
 
-// Neither is a first question, before which nothing was counted, nor one without refills in between.
+// Nor is it worth it when asked for the first time, before anything was counted, or without refills since.
 static void without_refills_it_is_not(void)
 {
     UNIT_EQUAL(times_worth(1000, 0, 64, HAK_KIB(64)), 0);

@@ -1,11 +1,11 @@
-// Heaps leave alone what ended threads have left behind.
+// Heaps do not touch what ended threads have left behind.
 #include "../census.h"
 #include "cache/ended.h"
 #include "cache/heap.h"
 
 enum { CLASS = 5 };
 
-// A thread leaves slabs behind with blocks that live on: a heap that ends may not end those.
+// A thread leaves slabs with live blocks behind: a heap that is destroyed may not free those blocks.
 static void blocks_of_ended_threads_survive_it(void)
 {
     struct hak_cache *main_thread = hak_cache_self;

@@ -1,5 +1,5 @@
 // pages: 16384 65536
-// Heaps: all their blocks end with them, and only theirs.
+// Heaps: all their blocks end with them, and no others.
 #include "../census.h"
 #include "base/timing.h"
 #include "cache/bigcache.h"
@@ -52,7 +52,7 @@ static void blocks_on_their_way_back_are_forgotten(void)
 {
     struct hak_cache *heap = make();
     fill(heap);
-    for (unsigned i = 0; i < 100; i++) { // one parcel is handed over, another is being filled
+    for (unsigned i = 0; i < 100; i++) { // one parcel is sent, another is being filled
         give(held[i]);
         held[i] = NULL;
     }
@@ -60,7 +60,7 @@ static void blocks_on_their_way_back_are_forgotten(void)
     hak_heap_end(heap);
     forget_held();
     census_check(held, BLOCKS);
-    // The same units under another owner: nothing of the old parcels may come back to them.
+    // The same units under another owner: nothing from the old parcels may go into them.
     heap = make();
     fill(heap);
     hak_lock_take(&hak_cache_self->owner.lock);
@@ -106,7 +106,7 @@ static void its_large_blocks_end_with_it(void)
     UNIT_EQUAL(hak_arena.super_bytes - hak_arena.free_bytes, free_units);
 }
 
-// Before a heap says that there is no memory, all caches give back what they only keep.
+// Before a heap reports that memory is exhausted, all caches give back what they only keep.
 static void what_others_keep_is_taken(void)
 {
     struct hak_cache *heap = make();
@@ -138,7 +138,7 @@ static uint64_t refills_timed(void)
     return times;
 }
 
-// Every malloc of a heap takes the slow path: most find a block in the magazine, which is no refill.
+// Every malloc from a heap takes the slow path: most find a block in the magazine, which is no refill.
 static void its_mallocs_count_as_no_refills(void)
 {
     struct hak_cache *heap = make();
@@ -150,7 +150,7 @@ static void its_mallocs_count_as_no_refills(void)
     forget_held();
 }
 
-// An id more would be another cache's, and each would take the other's blocks for its own. What has ended is there again.
+// A number too many would be another cache's, and each would take the other's blocks for its own. Ended caches' numbers are reused.
 static void there_are_as_many_as_ids(void)
 {
     const uint32_t count = hak_registry.count;

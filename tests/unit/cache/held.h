@@ -1,4 +1,4 @@
-// held.h -- the blocks that a test of magazines holds, in the order in which it got them.
+// held.h -- the blocks that a test of magazines holds, in the order in which they were allocated.
 #ifndef HAK_TESTS_UNIT_HELD_H
 #define HAK_TESTS_UNIT_HELD_H
 

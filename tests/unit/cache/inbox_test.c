@@ -1,4 +1,4 @@
-// Blocks on their way back to the owner of their slab: in parcels, loose, and taken out by others.
+// Blocks on their way back to the owner of their slab: in parcels, loose, and drained by other threads.
 #include "cache/remote.h"
 
 #include "../census.h"
@@ -61,7 +61,7 @@ static size_t waiting(const struct hak_cache *cache)
     return count;
 }
 
-// Everything back into the slabs, of which then none is left.
+// Everything goes back into the slabs, which all retire then.
 static void settle(void)
 {
     lock_both();
@@ -122,7 +122,7 @@ static void the_owner_refills_from_its_inbox(void)
     settle();
 }
 
-// A program that frees elsewhere what it allocates here swings, too: the magazine grows until the blocks no
+// A program that frees in another thread what it allocates here swings, too: the magazine grows until the blocks no
 // longer go through the slabs.
 static void magazines_grow_by_what_comes_in_parcels(void)
 {
@@ -141,7 +141,7 @@ static void magazines_grow_by_what_comes_in_parcels(void)
     settle();
 }
 
-// An owner that never looks must not let its inbox grow without bound. But it may come: most is left for it.
+// The inbox of an owner that never drains it must not grow without bound. But the owner may come: most is left for it.
 static void senders_lower_an_inbox_that_nobody_empties(void)
 {
     hak_options.parcel_bytes = 64;
@@ -166,7 +166,7 @@ static size_t parcels_waiting(const struct hak_cache *cache)
     return count;
 }
 
-// How often the pool's lock was taken for parcels, as far as it shows: each batch changes one of both.
+// How often the pool's lock was taken for parcels, as far as can be seen: each batch changes one of the two counts.
 static unsigned batches_passed(void)
 {
     static const void *batches;
@@ -177,14 +177,14 @@ static unsigned batches_passed(void)
     return is_changed;
 }
 
-// One thread only fills parcels, the other only opens them: what the one has left over goes to the other by the batch. And
-// neither hoards, nor keeps any when it is not in use.
+// One thread only fills parcels, the other only opens them: the empty ones go back to the first in batches. And
+// neither hoards any, or keeps any when it is idle.
 static void a_pair_takes_parcels_by_the_batch(void)
 {
     enum { ROUNDS = 20 * HAK_PARCELS_TOGETHER, WARM = 4 * HAK_PARCELS_TOGETHER };
     unsigned passed = 0;
     for (unsigned round = 0; round < WARM + ROUNDS; round++) {
-        produce(CLASS, HAK_PARCEL_BLOCKS); // opens the latest one
+        produce(CLASS, HAK_PARCEL_BLOCKS); // opens the latest parcel
         passed += batches_passed() != 0 && round >= WARM;
         consume(0, HAK_PARCEL_BLOCKS); // sends one
         passed += batches_passed() != 0 && round >= WARM;
@@ -198,7 +198,7 @@ static void a_pair_takes_parcels_by_the_batch(void)
     UNIT_CHECK(producer->spare_parcel == NULL && consumer->spare_parcel == NULL);
 }
 
-// Small blocks of owners that do not come take more parcels than may wait: who sends one empties the inbox that it goes to.
+// Small blocks of owners that do not drain take more parcels than may wait: the sender of a parcel then drains its inbox.
 static void parcels_are_a_small_part_of_the_heap(void)
 {
     enum { OWNERS = 4, EACH = 70000 };
@@ -229,8 +229,8 @@ static void parcels_are_a_small_part_of_the_heap(void)
     UNIT_EQUAL(census_out(), 0);
 }
 
-// Who frees for more owners than it has outboxes, one block of each in turn, hands over no parcel for each block: the
-// blocks are in their slabs, but for those of the last parcels.
+// A thread that frees for more owners than it has outboxes, one block of each in turn, does not send a parcel for each block: the
+// blocks are in their slabs, except for those of the last parcels.
 static void blocks_of_many_owners_take_few_parcels(void)
 {
     enum { OWNERS = 4 * HAK_OUTBOXES, EACH = 12 };
@@ -262,7 +262,7 @@ static void blocks_of_many_owners_take_few_parcels(void)
     UNIT_EQUAL(census_out(), 0);
 }
 
-// An owner at work has its lock: its blocks are handed over, in one parcel, and those of the others are not.
+// An owner at work holds its lock: its blocks are sent in one parcel, the other owners' blocks are not.
 static void an_owner_at_work_gets_a_parcel(void)
 {
     enum { EACH = HAK_PARCEL_BLOCKS };
@@ -292,7 +292,7 @@ static void an_owner_at_work_gets_a_parcel(void)
     hak_remote_drain(busy, &busy->owner, HAK_REMOTE_ALL);
     hak_lock_drop(&busy->owner.lock);
     settle();
-    census_check(NULL, 0); // whatever is out of its slab waits somewhere
+    census_check(NULL, 0); // every block out of its slab waits somewhere
     hak_ended_bury(busy);
     hak_ended_bury(idle);
     hak_reclaim_break_up_dead(busy, UINT_MAX);
@@ -372,13 +372,13 @@ static void unfinished_parcels_can_be_sent_on(void)
     hak_remote_post_all(self);
     hak_lock_drop(&self->owner.lock);
     UNIT_EQUAL(waiting(producer), 50);
-    consume(50, 100); // the rest of the parcel is filled and handed over as if nothing had been
+    consume(50, 100); // the rest of the parcel is filled and sent as if nothing had happened
     census_check(held, MOST);
     settle();
     UNIT_EQUAL(census_out(), 0);
 }
 
-// The slab has changed hands while the parcel was filled and sent.
+// The slab changes its owner while the parcel is filled and sent.
 static void parcels_for_a_former_owner_are_sent_on(void)
 {
     produce(CLASS, 100);
@@ -425,7 +425,7 @@ static void an_ended_slab_has_no_owner(void)
     struct hak_run *slab = hak_run_of(held[0]);
     UNIT_CHECK(hak_owner_lock(held[0]) == &producer->owner);
     hak_magazine_flush_all(producer);
-    UNIT_CHECK(hak_slabs_put(&producer->owner, slab, held[0])); // the last one
+    UNIT_CHECK(hak_slabs_put(&producer->owner, slab, held[0])); // the last block
     hak_lock_drop(&producer->owner.lock);
     UNIT_CHECK(hak_owner_lock(held[0]) == NULL);
     bool zeroed;
@@ -437,12 +437,12 @@ static void an_ended_slab_has_no_owner(void)
     held[0] = NULL;
 }
 
-// Two threads free a block at the same moment: what one saw in the map has ended with the other's free
-// before it comes to the descriptor. First nothing is there, then a large block.
+// Two threads free a block at the same moment: the map entry that one has read ends with the other's free,
+// before the first reads the descriptor. First nothing is there then, later a large block.
 static void a_slab_may_end_while_a_block_is_freed_again(void)
 {
     struct hak_cache *late = new_thread();
-    give(alloc(OTHER_CLASS)); // who allocates of a class takes slabs of dead owners over
+    give(alloc(OTHER_CLASS)); // a thread that allocates a class reclaims slabs of dead owners
     produce(OTHER_CLASS, 1);
     void *block = held[0];
     held[0] = NULL;
@@ -454,7 +454,7 @@ static void a_slab_may_end_while_a_block_is_freed_again(void)
     hak_lock_drop(&producer->owner.lock);
     UNIT_CHECK(late->magazines[OTHER_CLASS].is_refilled);
     UNIT_DIES(hak_reclaim_or_post(late, block, entry), "is already free");
-    hak_lock_drop(&late->owner.lock); // the process would have ended with it
+    hak_lock_drop(&late->owner.lock); // the process would have ended with the lock held
     bool zeroed;
     UNIT_CHECK(hak_large_alloc(HAK_KIB(40), 1, 0, &zeroed) != NULL && hak_run_of(block) != NULL);
     become(late);

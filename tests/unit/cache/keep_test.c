@@ -1,4 +1,4 @@
-// Blocks of another thread's that stay with the thread that frees them, as it allocates their class.
+// Another thread's blocks that stay with the thread that frees them, as it allocates their class.
 #include "../census.h"
 #include "base/options.h"
 #include "owner/tag.h"
@@ -33,7 +33,7 @@ static unsigned other_gives(unsigned size_class)
                : COUNT;
 }
 
-// Everything back into the slabs, of which then none is left.
+// Everything goes back into the slabs, which all retire then.
 static void settle(void)
 {
     become(owner);
@@ -105,7 +105,7 @@ static void most_stay_and_serve_next(void)
     void *again = alloc(CLASS);
     UNIT_CHECK(hak_owner_of(again) == &owner->owner && again != block);
     give(again);
-    settle(); // flushed, they are the owner's again
+    settle(); // once flushed, they are the owner's again
 }
 
 static void neighbours_in_a_pair_of_lines_do_not_stay(void)
@@ -130,7 +130,7 @@ static void a_full_magazine_takes_no_more(void)
     settle();
 }
 
-// What rules want together does not become another thread's.
+// Blocks that a rule keeps together do not stay with another thread.
 static void blocks_of_companions_do_not_stay(void)
 {
     other_gets_a_magazine(CLASS);

@@ -39,7 +39,7 @@ static void freed_blocks_are_kept_and_reused(void)
     }
 }
 
-// One of each doubling is kept: the latest.
+// One block of each doubling is kept: the latest.
 static void the_later_block_takes_the_place(void)
 {
     void *first = make(HAK_KIB(40));
@@ -60,7 +60,7 @@ static void the_later_block_takes_the_place(void)
     UNIT_EQUAL(used_bytes(), 0);
 }
 
-// BigCache is not for who needs zeros, so nor are the blocks.
+// Calls that need zeros do not use BigCache, so their blocks are not kept either.
 static void what_needs_zeros_is_not_kept(void)
 {
     const struct hak_request request = {HAK_KIB(100), 1, NULL};
@@ -79,7 +79,7 @@ static void what_needs_zeros_is_not_kept(void)
     UNIT_EQUAL(used_bytes(), 0);
 }
 
-// Where nobody else writes: in the cache of the thread that asks.
+// In memory that no other thread writes to: the cache of the thread that asks.
 static void each_cache_counts_what_it_asks_for(void)
 {
     struct hak_cache *first = hak_cache_self;
@@ -107,7 +107,7 @@ static void kept_blocks_expire_by_age(void)
     hak_arena.tick = 1005;
     UNIT_CHECK(hak_bigcache_expire(hak_cache_self, 6) >= HAK_KIB(96));
     UNIT_EQUAL(used_bytes(), 3 * HAK_UNIT_BYTES);
-    UNIT_EQUAL(hak_bigcache_expire(hak_cache_self, 5), HAK_KIB(64)); // at least so much still waits
+    UNIT_EQUAL(hak_bigcache_expire(hak_cache_self, 5), HAK_KIB(64)); // at least; still waits
     UNIT_EQUAL(used_bytes(), 2 * HAK_UNIT_BYTES);
     UNIT_EQUAL(hak_bigcache_expire(hak_cache_self, 2), 0);
     UNIT_EQUAL(used_bytes(), 0);
@@ -131,7 +131,7 @@ static void megabytes_are_kept_with_a_sweeper(void)
         UNIT_CHECK(hak_large_keep(hak_cache_self, block));
         UNIT_CHECK(hak_sweep_runs != 0);
     }
-    // Run by hand, it gives the block back, then the pages, and ends.
+    // Run by hand, the sweeper gives back the block, then the pages, and ends.
     hak_sweeper_work();
     UNIT_EQUAL(used_bytes(), 0);
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
@@ -156,7 +156,7 @@ static void resizing_keeps_the_map_right(void)
     UNIT_EQUAL(used_bytes(), 0);
 }
 
-// Whatever is known of the heap by then: somebody has said so.
+// Whatever is known of the heap by then, as the rule has asked for it.
 static void what_a_rule_makes_huge_stays_so_as_it_grows(void)
 {
     const size_t part_bytes = hak_arena.part_bytes;
@@ -165,7 +165,7 @@ static void what_a_rule_makes_huge_stays_so_as_it_grows(void)
     hak_arena.huge_pages = HAK_HUGE_MADVISE;
     hak_arena.part_bytes = HAK_MIB(64);
     hak_options.huge_start_bytes = HAK_MIB(8);
-    hak_fake.resident_bytes = 0; // nothing is in it
+    hak_fake.resident_bytes = 0; // the block is empty
     void *block = hak_large_alloc(HAK_MIB(20), 1, HAK_WAY_HUGE, &zeroed);
     void *other = hak_large_alloc(HAK_MIB(20), 1, HAK_WAY_UNMAP, &zeroed);
     block = hak_large_resize(hak_run_of(block), HAK_MIB(44));
@@ -173,7 +173,7 @@ static void what_a_rule_makes_huge_stays_so_as_it_grows(void)
     UNIT_EQUAL(hak_fake.huge_refusals, refusals);
     other = hak_large_resize(hak_run_of(other), HAK_MIB(44));
     UNIT_CHECK(other != NULL);
-    UNIT_EQUAL(hak_fake.huge_refusals, refusals + 1); // which was only taken for dense
+    UNIT_EQUAL(hak_fake.huge_refusals, refusals + 1); // the second block was only judged dense
     give(block);
     give(other);
     hak_options.huge_start_bytes = SIZE_MAX;

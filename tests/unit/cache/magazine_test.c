@@ -32,7 +32,7 @@ static void a_full_magazine_spills_the_older_half(void)
     void *youngest = held_blocks[0];
     free_newest(1);
     const uint64_t events = hak_cache_self->owner.events;
-    take(CLASS, 62); // what is there is handed out without a slow path
+    take(CLASS, 62); // the magazine's blocks are handed out without a slow path
     UNIT_EQUAL(hak_cache_self->owner.events, events);
     UNIT_CHECK(held_blocks[0] == youngest);
     take(CLASS, 62);
@@ -43,7 +43,7 @@ static void a_full_magazine_spills_the_older_half(void)
     census_check(held_blocks, 0);
 }
 
-// A program that swings wider than the magazine makes it grow: at first fourfold, then by doubling.
+// A program that swings wider than the magazine makes it grow: first fourfold, then by doubling.
 static void swings_make_it_grow(unsigned size_class)
 {
     const uint32_t first = hak_cache_magazine_slots(magazine(size_class));
@@ -61,22 +61,22 @@ static void swings_make_it_grow(unsigned size_class)
     const uint64_t events = hak_cache_self->owner.events;
     take(size_class, 300);
     free_newest(300);
-    UNIT_EQUAL(hak_cache_self->owner.events, events); // that was the point
+    UNIT_EQUAL(hak_cache_self->owner.events, events); // the aim of growing
 }
 
-// Where many refills, or many spills, come in a row, each moves as much as there is room for, and the magazine is longer.
+// After many refills, or many spills, in a row, each moves as much as there is room for, and the magazine is longer.
 static void what_only_grows_or_shrinks_is_moved_in_large_parts(void)
 {
     enum { MANY = 2000, ROW = 128 };
     new_thread();
     const struct hak_class_counts *counts = &magazine(CLASS)->counts;
     take(CLASS, MANY);
-    UNIT_CHECK(counts->refills <= 4 + MANY / ROW + 1); // by 31 each: 64
+    UNIT_CHECK(counts->refills <= 4 + MANY / ROW + 1); // 64, by 31 each
     UNIT_EQUAL(hak_cache_magazine_slots(magazine(CLASS)), 4 * 64 - 2);
     const uint64_t spills = counts->spills;
     free_oldest(MANY);
     UNIT_CHECK(counts->spills - spills <= 3 + MANY / (4 * 64 - 2) + 1);
-    take(CLASS, 1); // the row has ended
+    take(CLASS, 1); // the row ends
     census_check(held_blocks, held_count);
     free_newest(1);
     const uint64_t refills = counts->refills;
@@ -107,7 +107,7 @@ static void growing_loses_no_block(void)
 static void without_memory_it_works_without_a_magazine(void)
 {
     new_thread();
-    take(20, 1); // a slab of the class is there
+    take(20, 1); // so that the class has a slab
     hak_fake.refuse_asks = true;
     while (hak_pool_take(64) != NULL) {
         continue; // none left for an array of places
@@ -128,11 +128,11 @@ static void without_memory_it_works_without_a_magazine(void)
     census_check(held_blocks, held_count);
 }
 
-// A double free is found when the block goes back into its slab, at the latest when all do.
+// A double free is found when the block goes back into its slab, at the latest when all blocks do.
 static void flushing_finds_double_frees(void)
 {
     struct hak_cache *cache = new_thread();
-    take(CLASS, 2); // the other one keeps the slab
+    take(CLASS, 2); // the other block keeps the slab
     give(held_blocks[0]);
     give(held_blocks[0]);
     hak_lock_take(&cache->owner.lock);
@@ -146,7 +146,7 @@ static size_t held_in(unsigned size_class)
 
 enum { LARGEST = HAK_SMALL_CLASSES - 1, IN_A_MIB = HAK_MIB(1) / HAK_SMALL_MAX };
 
-// Blocks that come and go say nothing, nor do large ones; slabs that grow may be kept by what was not in use
+// Blocks that come and go cause nothing, nor do large ones; slabs that grow may take what was not in use
 // since they last grew.
 static void only_growth_empties_what_is_not_in_use(void)
 {
@@ -162,7 +162,7 @@ static void only_growth_empties_what_is_not_in_use(void)
         hak_free_slow(block, hak_cache_self);
     }
     UNIT_CHECK(held_in(CLASS) > 0);
-    take(LARGEST, IN_A_MIB); // much for so small a heap
+    take(LARGEST, IN_A_MIB); // much for such a small heap
     UNIT_CHECK(held_in(CLASS) > 0);
     take(LARGEST, 2 * IN_A_MIB);
     UNIT_EQUAL(held_in(CLASS), 0);
@@ -170,7 +170,7 @@ static void only_growth_empties_what_is_not_in_use(void)
     census_check(held_blocks, held_count);
 }
 
-// It needs no slow path to be in use.
+// A magazine counts as in use also without a slow path.
 static void growth_leaves_what_the_fast_paths_use(void)
 {
     new_thread();

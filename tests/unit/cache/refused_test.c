@@ -1,8 +1,8 @@
 // with features
-// What a refused request costs. Of what the kernel refuses, addresses, nobody has more because pages went: none are given back
-// then, and what a superslab is made of goes. When it is the control group that has no room, they go; when a limit does not let a
-// block grow where it lies, only they. In the modes that look at each block, who has done nothing since all was given back is
-// passed over.
+// What a refused request costs. If addresses are missing, purged pages help no request: none are purged
+// then, but superslabs are released. If the control group has no room, pages are purged; if a limit stops a block from growing in
+// place, only pages are. In the modes that check each block, threads that have done nothing since everything was given back are
+// skipped.
 #include <errno.h>
 
 #include "base/options.h"
@@ -27,7 +27,7 @@ static size_t purged_for(int error)
     return hak_fake.purges - before;
 }
 
-// A run of 2 MiB whose pages are dirty, in a superslab where another is in use.
+// A run of 2 MiB with dirty pages, in a superslab with another one in use.
 static void leave_dirty(void)
 {
     bool zeroed;
@@ -55,11 +55,11 @@ static void superslabs_go(void)
     UNIT_CHECK(block != NULL);
     const size_t mapped = hak_fake.mapped_bytes;
     hak_runs_give(hak_run_of(block));
-    UNIT_CHECK(purged_for(ENOMEM) <= 4); // their descriptors
+    UNIT_CHECK(purged_for(ENOMEM) <= 4); // for their descriptors
     UNIT_CHECK(hak_fake.mapped_bytes + HAK_MIB(12) <= mapped);
 }
 
-// What lies behind the block must not be another's before it is tried again.
+// Another request must not get the memory behind the block before the growth is tried again.
 static void addresses_stay_where_a_block_is_to_grow(void)
 {
     bool zeroed;
@@ -74,7 +74,7 @@ static void addresses_stay_where_a_block_is_to_grow(void)
     hak_sweep_everything();
 }
 
-// Others may have freed after it was their turn, or where the request had looked before: then it is looked for once more.
+// Others may free after their turn, or where the request has already looked: then it looks once more.
 static void what_others_free_meanwhile_is_looked_for(void)
 {
     bool zeroed;
@@ -102,7 +102,7 @@ static size_t barriers_of_all(void)
     return hak_fake.barriers - before;
 }
 
-// Each thread holds something in its quarantine and its stocks, and then nothing.
+// Each thread has blocks in its quarantine and its stocks, then none.
 static void who_does_nothing_is_passed_over(void)
 {
     struct hak_cache *threads[THREADS];
@@ -113,11 +113,11 @@ static void who_does_nothing_is_passed_over(void)
         UNIT_CHECK(!hak_hook_is_bare(threads[i]));
     }
     barriers_of_all();
-    barriers_of_all(); // what was on its way to another
+    barriers_of_all(); // what was on its way to another owner
     const size_t looked_at = hak_fake.calls;
     UNIT_EQUAL(barriers_of_all(), 0);
     UNIT_EQUAL(hak_fake.calls, looked_at);
-    // One of them goes on: by a block that it takes, or frees, whatever the place in the ring is.
+    // One of them continues: it takes a block, or frees one, wherever its place in the ring is.
     become(threads[3]);
     take(CLASS, 1);
     UNIT_CHECK(!hak_hook_is_bare(threads[3]) && hak_hook_is_bare(threads[4]));
@@ -137,7 +137,7 @@ static void who_does_nothing_is_passed_over(void)
 
 int main(void)
 {
-    hak_options.purger = 0; // its thread would not run here
+    hak_options.purger = 0; // the sweeper's thread would not run here
     hak_option_choose(&hak_options.zero_on_free, 1, HAK_FROM_PROGRAM);
     hak_option_choose(&hak_options.quarantine_bytes, 1 << 20, HAK_FROM_PROGRAM);
     hak_start_process();

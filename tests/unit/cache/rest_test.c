@@ -1,4 +1,4 @@
-// What a dead cache that owns nothing keeps: its first page. Its next owner finds a new cache, and no count is lost.
+// A dead cache that owns nothing keeps its first page only. Its next thread finds a new cache, and no count is lost.
 #include "cache/rest.h"
 
 #include <sys/mman.h>
@@ -24,7 +24,7 @@ static void tick(void)
     }
 }
 
-// Pages of its classes that are there.
+// The resident pages of the classes.
 static unsigned pages_of(const struct hak_cache *cache)
 {
     unsigned char there[PAGES];
@@ -38,7 +38,7 @@ static unsigned pages_of(const struct hak_cache *cache)
     return count;
 }
 
-// As many blocks of each class as its magazine must grow for.
+// As many blocks of each class as make its magazine grow.
 static void work(void)
 {
     void *blocks[EACH];
@@ -92,7 +92,7 @@ static void expect_held(unsigned pages)
     }
 }
 
-// They rest.
+// The caches rest, with this many pages.
 static void expect_pages(unsigned pages)
 {
     expect_held(pages);
@@ -113,11 +113,11 @@ static void ended_threads_keep_a_page(void)
     expect_pages(0);
     UNIT_EQUAL(counted(), before);
     const size_t purges = hak_fake.purges;
-    tick(); // once
+    tick(); // once for each cache
     UNIT_EQUAL(hak_fake.purges, purges);
 }
 
-// The same descriptors again, which are as new ones.
+// The next threads get the same descriptors, which are like new ones.
 static void the_next_threads_have_them_again(void)
 {
     const uint32_t count = hak_registry.count;
@@ -160,7 +160,7 @@ static void what_is_refused_stays_and_serves(void)
     they_serve_and_go();
 }
 
-// Only some of the pages went before the kernel refused.
+// Only some of the pages were purged before the kernel refused.
 static void take_the_first(void *start, size_t bytes)
 {
     if (bytes == PAGES * hak_os_page_bytes()) {
@@ -217,7 +217,7 @@ static void ended_heaps_keep_a_page(void)
     census_check(NULL, 0);
 }
 
-// As many blocks as some slabs have; of each slab half is free.
+// As many blocks as some slabs have; half of each slab is free.
 enum { SPARE_CLASS = 30, SPARE_SLABS = 3, SPARE_MOST = 1024 };
 static void *halves[SPARE_MOST];
 static unsigned half_count;
@@ -250,7 +250,7 @@ static void a_heap_whose_slabs_end_with_it_rests(void)
     census_check(NULL, 0);
 }
 
-// They are its own as soon as it frees a block of theirs that it does not keep. Nobody asks the dead one any more.
+// The other thread owns the slabs as soon as it frees a block of theirs that it does not keep. Nobody asks the dead cache any more.
 static void a_thread_whose_slabs_another_takes_rests(void)
 {
     struct hak_cache *thread = new_thread();

@@ -1,4 +1,4 @@
-// What a thread seldom asks for has no magazine, and leaves nothing behind.
+// A class that a thread seldom uses has no magazine, and leaves nothing behind.
 #include "cache/seldom.h"
 
 #include "cache/ended.h"
@@ -14,7 +14,7 @@ static unsigned magazines_of(const struct hak_cache *cache)
     return hak_count_bits(cache->started[0]) + hak_count_bits(cache->started[1]);
 }
 
-// Bytes of slabs that are there, whosever they are.
+// Bytes of all slabs, whoever owns them.
 static size_t slab_bytes(void)
 {
     return hak_load_relaxed(&hak_arena.slab_bytes);
@@ -59,12 +59,12 @@ static void a_class_that_is_asked_for_often_gets_its_magazine(void)
     census_check(held_blocks, 1);
     free_newest(1);
     take(CLASS + 1, 1);
-    UNIT_EQUAL(magazines_of(cache), 1); // of this class, and no other
+    UNIT_EQUAL(magazines_of(cache), 1); // of this class only
     free_newest(1);
     census_check(held_blocks, 0);
 }
 
-// Also when it only frees.
+// Also if the thread only frees.
 static void a_class_that_is_freed_often_gets_its_magazine(void)
 {
     struct hak_cache *cache = new_thread();
@@ -106,7 +106,7 @@ static void what_is_seldom_leaves_nothing(void)
     UNIT_EQUAL(magazines_of(cache), 0);
 }
 
-// 200 blocks, whatever their sizes: a page for each magazine that is left.
+// 200 blocks, whatever their sizes: a page for each magazine that remains.
 static void two_hundred_blocks_leave_few_magazines(void)
 {
     for (unsigned classes = 1; classes <= CLASSES; classes++) {
@@ -137,7 +137,7 @@ static void a_thread_that_renews_begins_without_magazines(void)
     census_check(held_blocks, 0);
 }
 
-// Whose thread has ended does not allocate: it takes over no slab of a class, also of one that had no magazine.
+// A cache whose thread has ended does not allocate: it reclaims no slab of a class, also if the class had no magazine.
 static void the_next_thread_of_a_cache_has_asked_for_nothing(void)
 {
     struct hak_cache *cache = new_quiet_thread();
@@ -153,7 +153,7 @@ static void the_next_thread_of_a_cache_has_asked_for_nothing(void)
 static void a_double_free_is_found_at_once(void)
 {
     new_quiet_thread();
-    take(CLASS, 2); // the other one keeps the slab
+    take(CLASS, 2); // the other block keeps the slab
     give(held_blocks[0]);
     UNIT_DIES(give(held_blocks[0]), "double free: ");
 }

@@ -48,7 +48,7 @@ static unsigned slabs_of(const struct hak_cache *cache)
     return found;
 }
 
-// All of six slabs of the first cache, but for one block in `step`, is free; in its own slabs.
+// All blocks of six slabs of the first cache, except one in `step`, are free and in their slabs.
 static void first_has_free_blocks(unsigned step)
 {
     become(first);
@@ -90,7 +90,7 @@ static void what_another_can_spare_is_taken(void)
         UNIT_CHECK(hak_run_of(mine[count])->owner == &second->owner);
     }
     UNIT_EQUAL(used_bytes(), before);
-    // The one that its owner takes from stays, whatever is asked for.
+    // The slab that its owner takes from stays, however much others ask for.
     for (; count < 2 * SLABS * blocks; count++) {
         mine[count] = alloc(CLASS);
     }
@@ -102,8 +102,8 @@ static void what_another_can_spare_is_taken(void)
     all_is_given_back();
 }
 
-// One that has a slab to spare now and then is counted until the sweeper finds it without: what all threads share is not
-// written with each slab. Nobody asks for the sake of its own.
+// A cache with a slab to spare now and then counts as one until the sweeper finds it without: the count that all threads share
+// is not written with each slab. Nobody asks just to correct it.
 static void who_had_slabs_to_spare_counts_until_the_next_sweep(void)
 {
     first_has_free_blocks(10);
@@ -136,7 +136,7 @@ static void slabs_in_use_stay(void)
     all_is_given_back();
 }
 
-// A heap that ends frees all its slabs: it must hold nobody else's blocks, and nobody its.
+// A heap that is destroyed frees all its slabs: it must hold nobody else's blocks, and nobody may hold its blocks.
 static void heaps_neither_ask_nor_are_asked(void)
 {
     first_has_free_blocks(10);

@@ -1,4 +1,4 @@
-// What comes up with the first call of the process, and what later.
+// What is set up with the first call of the process, and what later.
 #include "cache/start.h"
 
 #include <pthread.h>
@@ -42,13 +42,13 @@ static void option_check_reaches_caches_that_were_there_before(void)
     UNIT_CHECK(constructors->is_direct && constructors->outboxes[0].parcel == NULL);
     UNIT_CHECK(!other->is_direct);
     become(other);
-    give(alloc(OTHER_CLASS)); // its first slow path from here on
+    give(alloc(OTHER_CLASS)); // its first slow path since then
     UNIT_CHECK(other->is_direct && other->magazines[CLASS].base == NULL);
     UNIT_CHECK(hak_slab_is_out(hak_run_of(held[1]), held[1]));
     give(held[1]);
     UNIT_CHECK(!hak_slab_is_out(hak_run_of(held[2]), held[1]));
     census_check(held + 2, BLOCKS - 2);
-    UNIT_DIES(give(held[1]), "double free: "); // at once; last, for it keeps a lock
+    UNIT_DIES(give(held[1]), "double free: "); // at once; last, as a lock stays taken
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-// The first threads of a process that call malloc do so at the same moment. What one of them makes, once, the others read
-// without a lock. (ThreadSanitizer judges that.) The end of each is seen.
+// The first threads of a process that call malloc do so at the same moment. What one of them sets up, once, the others read
+// without a lock. (ThreadSanitizer is the judge.) The end of each thread is noticed.
 #include <pthread.h>
 #include <sched.h>
 
@@ -7,7 +7,7 @@
 
 enum { THREADS = 4, CLASS = 6 };
 
-static _Atomic(uint32_t) ready; // relaxed: nothing is ordered by it
+static _Atomic(uint32_t) ready; // relaxed: it orders nothing
 
 static void *begin(void *unused)
 {

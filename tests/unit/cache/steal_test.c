@@ -1,17 +1,17 @@
 // soak in: tsan
 // Stealing from a magazine, with the owner stopped at every point of its fast paths.
 //
-// The owner's program is a row of allocations and frees of two steps each: the loads (and a free's
+// The owner's program is a sequence of allocations and frees of two steps each: the loads (and a free's
 // store of the block), and the store of top. Its stores wait in a buffer, as a processor's do,
 // until the barrier at the latest. Three cuts divide the program:
 //
-//   steps before the thief's first look      the first of their stores are visible, the rest not yet;
-//                                            or of the first those into places only
-//   steps before the barrier                 their stores wait, their loads see the thief's NULL
-//   steps before the thief judges            after the barrier: stores are visible at once
-//   the rest                                 after the thief
+//      steps before the thief's first look      the first of their stores are visible, the rest not yet;
+//                                               or, of the first ones, only the stores into places
+//      steps before the barrier                 their stores wait, their loads see the thief's NULL
+//      steps before the thief judges            after the barrier: stores are visible at once
+//      the rest                                 after the thief
 //
-// After each the census finds every block in exactly one place.
+// After each cut the census finds every block in exactly one place.
 #include "cache/steal.h"
 
 #include "../census.h"
@@ -29,11 +29,11 @@ struct store {
 };
 
 static struct {
-    unsigned program; // a bit per operation: 1 frees
+    unsigned program; // a bit for each operation: 1 frees
     unsigned length;  // operations
-    unsigned step;    // taken so far, two an operation
+    unsigned step;    // taken so far, two for each operation
     bool in_order;    // stores do not wait
-    bool is_stuck;    // it needs the lock
+    bool is_stuck;    // the owner needs the lock
     struct store stores[MOST_STORES];
     unsigned store_count;
     void *held[HELD];
@@ -63,8 +63,8 @@ static void stores_flush(unsigned count)
     memmove(owner.stores, owner.stores + count, owner.store_count * sizeof owner.stores[0]);
 }
 
-// The stores into places among the first `count`: top's wait longer. So processors may do that keep no
-// order of stores; and so it looks to a thief that is stopped between its look at top and its NULL.
+// Of the first `count` stores, those into places become visible; those of top wait longer. Processors without an order of stores
+// may do that; and so it appears to a thief that is stopped between its look at top and its NULL.
 static void places_flush(unsigned count)
 {
     unsigned kept = 0;
@@ -108,7 +108,7 @@ static void *load_place(hak_place *place)
     return *place;
 }
 
-// One step of an allocation or of a free. Both leave their place in `step`.
+// One step of an allocation or of a free. Both keep their place in `step`.
 static void owner_step(void)
 {
     static hak_place *new_top; // between the two steps
@@ -158,7 +158,7 @@ static void steal(void)
     hak_lock_drop(&thief->owner.lock);
 }
 
-// What it could not do without the lock it does now, and then the rest.
+// What the owner could not do without the lock it does now, and then the rest.
 static void owner_finish(void)
 {
     for (; owner.is_stuck; owner_run(2 * owner.length)) {
@@ -211,8 +211,8 @@ struct run {
     unsigned blocks; // in the magazine
     unsigned program;
     unsigned cuts[3];
-    unsigned visible; // stores at the thief's first look
-    bool places_only; // of these
+    unsigned visible; // stores visible at the thief's first look
+    bool places_only; // only those into places
     bool looks_again;
 };
 
@@ -232,16 +232,16 @@ static void one_run(const struct run *run)
     hak_fake.on_barrier = owner_at_barrier;
     steal();
     hak_fake.on_barrier = NULL;
-    stores_flush(owner.store_count); // when no fence was put up there was no barrier
+    stores_flush(owner.store_count); // without a fence there was no barrier
     owner.in_order = true;
     stolen_count += victim->magazines[CLASS].bottom != 0;
     undecided_count += victim->magazines[CLASS].fence != 0;
-    if (owner.step % 2 == 0) { // else a block is half way in or out
+    if (owner.step % 2 == 0) { // else a block is being put in or taken out
         census_check(owner.held, owner.held_count);
     }
     owner_finish();
     census_check(owner.held, owner.held_count);
-    // What stands undecided is judged in the next round, or met by the owner.
+    // What is undecided is judged in the next round, or the owner comes across it.
     if (run->looks_again) {
         steal();
     }
@@ -252,7 +252,7 @@ static void one_run(const struct run *run)
     clean_up();
 }
 
-// A free stores twice, an allocation once: of `steps` steps at most so many stores.
+// A free stores twice, an allocation once: the most stores that `steps` steps make.
 static void every_visibility(struct run run)
 {
     for (run.visible = 0; run.visible <= run.cuts[0]; run.visible++) {
@@ -284,7 +284,7 @@ static void every_interleaving(void)
             every_cut(blocks, program);
         }
     }
-    UNIT_CHECK(stolen_count > 1000 && undecided_count > 100); // both happen
+    UNIT_CHECK(stolen_count > 1000 && undecided_count > 100); // both occur
 }
 
 static void one_block_stays(void)
@@ -311,7 +311,7 @@ static void without_a_barrier_nothing_is_stolen(void)
         owner.held[owner.held_count++] = alloc(CLASS);
         census_check(owner.held, owner.held_count);
     }
-    UNIT_EQUAL(victim->magazines[CLASS].fence, 0); // the owner has met it
+    UNIT_EQUAL(victim->magazines[CLASS].fence, 0); // the owner has come across it
     clean_up();
 }
 
@@ -328,7 +328,7 @@ static void a_free_into_a_full_magazine_removes_the_fence(void)
     clean_up();
 }
 
-// Only magazines that did not move for a while; without `all` the first looks only note.
+// Only magazines that did not move for a while; without `all`, the first looks only record that.
 static void magazines_in_use_are_left_alone(void)
 {
     set_up(5);
@@ -354,7 +354,7 @@ static void magazines_in_use_are_left_alone(void)
 
 int main(void)
 {
-    hak_options.magazine_bytes = 4096; // keep the magazine as it is
+    hak_options.magazine_bytes = 4096; // so that the magazine does not change
     victim = new_thread();
     thief = hak_registry_get(HAK_ROLE_HEAP, NULL);
     give(alloc(CLASS));

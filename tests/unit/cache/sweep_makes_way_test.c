@@ -1,5 +1,5 @@
-// Who waits for the sweep's lock, as whoever forks does, waits for the sweeper, or malloc_trim, to look at some slabs of one cache,
-// not at all of it, nor at all caches.
+// A thread that waits for the sweep's lock, such as one that forks, waits until the sweeper or malloc_trim has visited some slabs
+// of one cache, not all of them, nor all caches.
 #include "cache/sweep.h"
 #include "cache/sweeper.h"
 
@@ -10,9 +10,9 @@
 enum { CLASS = 8, THREADS = 20, SLABS = 4, MOST_SLABS = 80, MOST_BLOCKS = 1 << 16 };
 
 static void *blocks[MOST_BLOCKS];
-static unsigned caches_at_once; // that were looked at since the lock was to be had
+static unsigned caches_at_once; // visited since the lock was last free
 static unsigned most_at_once;
-static unsigned ways; // times that it was, in the middle of a pass
+static unsigned ways; // how often it was free in the middle of a pass
 static struct hak_owner *last;
 static unsigned slabs_at_once; // likewise
 static unsigned most_slabs_at_once;
@@ -43,7 +43,7 @@ static void it_gets_its_turn(void)
     }
 }
 
-// Of each slab all but one block.
+// All blocks of each slab but one.
 static size_t work_in_threads(size_t threads, size_t slabs)
 {
     const size_t each = slabs * hak_classes[CLASS].blocks;
@@ -70,7 +70,7 @@ static void the_sweeper_makes_way(void)
     hak_sweeper_work();
 }
 
-// The sweeper, another trim and the child of a fork meet what malloc_trim has not come to.
+// The sweeper, another trim and the child of a fork come to caches that malloc_trim has not visited yet.
 static void it_gets_its_turn_and_ticks(void)
 {
     it_gets_its_turn();

@@ -20,11 +20,11 @@ static void free_megabytes(void)
     give(block);
 }
 
-// It starts with the second thread, and is gone when the last but one has ended.
+// It starts with the second thread, and ends when only one thread is left.
 static void two_threads_have_one(void)
 {
     UNIT_EQUAL(hak_fake.thread_starts, 0);
-    hak_sweeper_thread_came(false); // in a free, where none can be started
+    hak_sweeper_thread_came(false); // in a free, where no thread can be started
     UNIT_EQUAL(hak_fake.thread_starts, 0);
     hak_sweeper_thread_came(true);
     UNIT_EQUAL(hak_fake.thread_starts, 1);
@@ -43,7 +43,7 @@ static void two_threads_have_one(void)
     UNIT_EQUAL(hak_sweep_runs, 0);
 }
 
-// Its next malloc, or another thread's, starts it; but not that of a vfork child, whose thread it would be.
+// Its next malloc, or another thread's, starts it; but not that of a vfork child, where the thread would be the child's.
 static void a_thread_that_begins_with_a_free_has_it_later(void)
 {
     hak_fake.now_ns += 1001 * MS;
@@ -61,7 +61,7 @@ static void a_thread_that_begins_with_a_free_has_it_later(void)
     UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
 }
 
-// Where a thread blocks signals, it may be in a handler that has interrupted the start of another thread.
+// A thread that blocks signals may be in a handler that has interrupted the start of another thread.
 static void it_is_put_off_where_signals_are_blocked(void)
 {
     hak_fake.now_ns += 1001 * MS;
@@ -86,7 +86,7 @@ static void it_is_put_off_where_signals_are_blocked(void)
     hak_fake.blocks_signals = false;
 }
 
-// Threads that come one after the other: where it did not live for long, not each has it started.
+// Threads that come one after the other: if the sweeper did not live for long, not every thread starts it again.
 static void short_lives_are_fewer_and_fewer(void)
 {
     hak_sweeper_thread_left();
@@ -100,7 +100,7 @@ static void short_lives_are_fewer_and_fewer(void)
     for (unsigned i = 0; i < 3; i++) {
         hak_sweeper_thread_came(true);
     }
-    UNIT_CHECK(hak_due_has_sweeper()); // several at once
+    UNIT_CHECK(hak_due_has_sweeper()); // several threads at once
     hak_fake.now_ns += 1001 * MS;
     for (unsigned i = 0; i < 3; i++) {
         hak_sweeper_thread_left();
@@ -119,7 +119,7 @@ static void a_forked_child_has_none(void)
     UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
 }
 
-// While the sweeper ends, another thread has put a block and has seen before that somebody runs.
+// While the sweeper ends, another thread has kept a block, having seen before that the sweeper runs.
 static bool was_kept_at_the_end;
 
 static void keep_at_the_end(void)
@@ -152,7 +152,7 @@ static void what_is_kept_at_the_end_is_given_back(bool refuse_barrier)
     hak_fake.on_wait = NULL;
 }
 
-// What is put later than that finds that nobody runs.
+// A block that is kept later finds that it does not run.
 static void what_is_kept_after_the_end_wakes_it(void)
 {
     bool zeroed;
@@ -164,7 +164,7 @@ static void what_is_kept_after_the_end_wakes_it(void)
     UNIT_EQUAL(hak_arena.super_bytes, hak_arena.free_bytes);
 }
 
-// A program that has locked its memory is not woken ten times a second for nothing.
+// In a program that has locked its memory, the sweeper does not wake ten times a second for nothing.
 static void what_is_locked_in_memory_ends_it(void)
 {
     const uint64_t tick = hak_arena.tick;
@@ -175,7 +175,7 @@ static void what_is_locked_in_memory_ends_it(void)
     UNIT_CHECK(hak_arena.dirty_bytes >= HAK_MIB(8));
     UNIT_CHECK(hak_arena.tick - tick < 100);
     hak_fake.refuse_purge = false;
-    free_megabytes(); // and goes on when it is no longer locked
+    free_megabytes(); // it goes on when memory is no longer locked
     hak_sweeper_work();
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
 }
@@ -201,7 +201,7 @@ static void switched_off_it_ends_at_once(void)
     hak_sweep_everything();
 }
 
-// Where no thread may be started it is not tried again with each thread that comes.
+// Where no thread may be started, not every thread that comes tries again.
 static void a_refused_start_is_not_tried_again_at_once(void)
 {
     enum { THREADS = 100, TRIES = 6 };
@@ -212,8 +212,8 @@ static void a_refused_start_is_not_tried_again_at_once(void)
     for (unsigned i = 0; i < THREADS; i++) {
         hak_sweeper_thread_came(true);
     }
-    UNIT_EQUAL(hak_fake.thread_starts - starts, TRIES); // 1, 2, 4, 8 … threads apart
-    free_megabytes();                                   // whoever frees gives back meanwhile
+    UNIT_EQUAL(hak_fake.thread_starts - starts, TRIES); // after 1, 2, 4, 8 … more threads
+    free_megabytes(); // meanwhile the thread that frees gives back
     UNIT_CHECK(hak_arena.dirty_bytes <= HAK_MIB(4));
     hak_fake.refuse_thread = false;
     for (unsigned i = 0; i < THREADS; i++) {
@@ -232,7 +232,7 @@ static void end_after_some_ticks(void)
     hak_options.purger = --ticks_left > 0;
 }
 
-// What waits after so many ticks, when it could wait for an hour.
+// What still waits after this many ticks, when it could wait for an hour.
 static size_t waiting_after(uint64_t ticks, enum hak_urgency urgency)
 {
     ticks_left = ticks;
@@ -254,7 +254,7 @@ static void urgent_free_pages_do_not_wait(void)
     UNIT_EQUAL(waiting_after(10, HAK_URGENCY_FREE), 0);
 }
 
-// A block that BigCache keeps is likelier to be used again.
+// A block that BigCache keeps is more likely to be reused.
 static void more_urgent_kept_blocks_do_not_either(void)
 {
     bool zeroed;
@@ -287,7 +287,7 @@ static size_t waited_for(uint64_t ticks)
     return waited_bytes;
 }
 
-// A heap that grows and shrinks in turn does not get its pages anew each time, however large it is.
+// A heap that grows and shrinks in turn keeps its pages, however large it is.
 static void what_was_in_use_lately_waits_beyond_the_budget(void)
 {
     hak_options.decay_ms = 3600000;
@@ -297,7 +297,7 @@ static void what_was_in_use_lately_waits_beyond_the_budget(void)
     free_megabytes();
     UNIT_EQUAL(waited_for(12), HAK_MIB(4)); // over a second later
     hak_sweep_everything();
-    hak_options.purger = 0; // a peak would never be over
+    hak_options.purger = 0; // without a sweeper, nothing notices that a peak is over
     free_megabytes();
     UNIT_EQUAL(hak_arena.dirty_bytes, HAK_MIB(4));
     hak_options.purger = 1;
@@ -305,7 +305,7 @@ static void what_was_in_use_lately_waits_beyond_the_budget(void)
     hak_options.decay_ms = 500;
 }
 
-// A class of blocks of 4,096 bytes, three of four in its slabs free.
+// A class of blocks of 4,096 bytes; three of four in its slabs are free.
 enum { CLASS = 47, BLOCKS = 4096, TICKS = 60, MORE = 512 };
 static void *blocks[BLOCKS];
 
@@ -327,7 +327,7 @@ static size_t purges_while_in_use(void)
     return hak_fake.purges - before;
 }
 
-// But not while the program takes much again.
+// But not while the program takes much of it again.
 static void a_class_in_use_gives_back_too(void)
 {
     UNIT_EQUAL(hak_classes[CLASS].bytes, 4096);
@@ -343,7 +343,7 @@ static void a_class_in_use_gives_back_too(void)
     hak_due_note_again(HAK_GIB(1));
     UNIT_EQUAL(purges_while_in_use(), 0);
     hak_arena.tick += 100;
-    hak_due_purge(0); // it is paid for
+    hak_due_purge(0); // the bytes taken again no longer count
     UNIT_CHECK(purges_while_in_use() > BLOCKS / 8);
     for (unsigned i = 0; i < BLOCKS; i += 4) {
         give(blocks[i]);

@@ -1,4 +1,4 @@
-// With option batch_madvise no system call gives back less than 64 KiB: pages inside slabs and behind large blocks
+// With option batch_madvise no system call purges less than 64 KiB: pages inside slabs and behind large blocks
 // wait for others.
 #include "cache/sweeper.h"
 
@@ -12,8 +12,8 @@ enum { CLASS = 8, SLABS = 30, MOST_BLOCKS = 1 << 17, PAGES_ENOUGH = 16 };
 
 static void *blocks[MOST_BLOCKS];
 static size_t count;
-static size_t batch;       // the present one's number
-static size_t batch_bytes; // of that one so far
+static size_t batch;       // the number of the present one
+static size_t batch_bytes; // purged by it so far
 static size_t least_bytes = SIZE_MAX;
 
 static void note(void *start, size_t bytes)
@@ -45,13 +45,13 @@ static void free_a_page(const struct hak_run *slab)
     }
 }
 
-// Of so many slabs, each the next one.
+// A page of each of this many slabs.
 static void free_a_page_each(unsigned slabs)
 {
     static const struct hak_run *latest;
     for (size_t i = 0; i < count && slabs > 0; i++) {
         const struct hak_run *slab = blocks[i] != NULL ? hak_run_of(blocks[i]) : latest;
-        if (slab > latest) { // they were made by address
+        if (slab > latest) { // the slabs are in the order of their addresses
             free_a_page(slab);
             latest = slab;
             slabs--;

@@ -1,5 +1,5 @@
-// The sweeper gives back the pages inside slabs that nobody uses, and lets whoever waits for the
-// cache have its lock in between.
+// The sweeper purges unused pages inside slabs, and in between lets a thread that waits for the
+// cache's lock have it.
 #include "cache/sweep.h"
 #include "cache/sweeper.h"
 
@@ -30,7 +30,7 @@ static void it_gets_its_turn(void)
     purges_in_a_row = 0;
 }
 
-// Units next to each other go back together, not slab by slab.
+// Neighbouring units are purged together, not slab by slab.
 static void all_goes_back_in_few_calls(size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -55,7 +55,7 @@ int main(void)
     for (size_t i = 0; i < count; i++) {
         blocks[i] = alloc(CLASS);
     }
-    for (size_t i = 0; i < count; i++) { // all but one of each slab
+    for (size_t i = 0; i < count; i++) { // all blocks of each slab but one
         if (i % a_slab != a_slab / 2) {
             give(blocks[i]);
             blocks[i] = NULL;
@@ -69,7 +69,7 @@ int main(void)
     UNIT_CHECK(hak_sweep_runs != 0);
     hak_sweeper_work();
     const size_t slab_bytes = hak_classes[CLASS].units * HAK_UNIT_BYTES;
-    // Of a slab at most the two pages that its block lies on, and what does not fill a page at its end.
+    // All but, in each slab, at most the two pages of its block, and the end that does not fill a page.
     UNIT_CHECK(hak_fake.purged_bytes >= (SLABS - 1) * (slab_bytes - 4 * hak_os_page_bytes()));
     UNIT_CHECK(most_in_a_row > 0 && most_in_a_row <= AT_A_TIME * RANGES);
     UNIT_CHECK(super->huge_units !=

@@ -1,4 +1,4 @@
-// Threads that end: nothing of theirs is lost, and what they leave is used again.
+// Threads that end: none of their blocks is lost, and what they leave is used again.
 #include "cache/thread.h"
 
 #include <pthread.h>
@@ -47,7 +47,7 @@ static void slabs_of_the_dead_are_orphans(void)
     hak_ended_bury(thread);
     UNIT_EQUAL(thread->owner.state, HAK_OWNER_DEAD);
     UNIT_CHECK(hak_run_of(held[100])->owner == &thread->owner); // for the next thread
-    hak_ended_bury(other);                                      // but one such is enough
+    hak_ended_bury(other);                                      // one such cache is enough
     become(main_thread);
     for (unsigned i = 100; i < BLOCKS; i++) {
         UNIT_CHECK(hak_run_of(held[i])->owner == &hak_cache_shared.owner);
@@ -91,7 +91,7 @@ static void their_cache_goes_to_the_next_thread(void)
     UNIT_EQUAL(hak_registry.count, count);
     UNIT_EQUAL(thread->owner.state, HAK_OWNER_LIVE);
     UNIT_EQUAL(thread->exit_rounds, 0);
-    // Blocks of its earlier life are others' now.
+    // Other threads now own blocks of its earlier life.
     give_all(0, BLOCKS);
     census_check(held, BLOCKS);
     hak_ended_bury(thread);
@@ -122,7 +122,7 @@ static void a_dead_cache_stays_whole(void)
     become(main_thread);
 }
 
-// Goes on from there. Only who allocates that class takes slabs over.
+// Continues from there. Only a thread that allocates the class reclaims slabs.
 static void who_frees_a_block_of_the_dead_takes_the_slab_over(void)
 {
     struct hak_cache *dead = hak_cache_of(hak_run_of(held[60])->owner);
@@ -140,7 +140,7 @@ static void who_frees_a_block_of_the_dead_takes_the_slab_over(void)
     UNIT_CHECK(hak_run_of(held[61])->owner == &main_thread->owner);
     held[61] = NULL;
     census_check(held, BLOCKS);
-    // What was on its way to the dead is sent on.
+    // A parcel on its way to the dead cache is sent on.
     hak_sweep_everything();
     census_check(held, BLOCKS);
     give_all(0, BLOCKS);
@@ -154,7 +154,7 @@ static void who_begins_with_a_block_of_the_dead_gets_their_cache(void)
     struct hak_cache *second = new_thread();
     void *block = alloc(CLASS);
     hak_ended_bury(first);
-    hak_ended_bury(second); // died last, and so would be the next
+    hak_ended_bury(second); // it died last, and would be the next to be reused
     hak_cache_self = &hak_cache_nobody;
     give(held[0]);
     held[0] = NULL;
@@ -196,8 +196,8 @@ static void too_many_dead_are_broken_up(void)
     hak_options.purger = 0;
 }
 
-// fork comes when a thread's cache has ended and is not yet among those that wait: the child has neither the thread nor
-// anybody else who would put it there.
+// A fork comes when a thread's cache has ended but does not yet wait for another thread: the child has neither the thread nor
+// another one that would complete the step.
 static void a_cache_that_was_ending_waits_in_the_child(void)
 {
     become(main_thread);
@@ -208,8 +208,8 @@ static void a_cache_that_was_ending_waits_in_the_child(void)
     hak_registry.whole++;
     become(main_thread);
     const uint32_t whole = hak_registry.whole;
-    hak_world_lock();         // as fork's hooks do where there are threads that the C library knows
-    hak_fake.is_alone = true; // so that they do not do it once more
+    hak_world_lock();         // as fork's hooks do where the C library knows of threads
+    hak_fake.is_alone = true; // so that the hooks do not do it again
     const pid_t child = fork();
     UNIT_CHECK(child >= 0);
     if (child == 0) {
@@ -242,7 +242,7 @@ static void what_a_thread_had_kept_or_not_sent_goes_with_it(void)
     hak_ended_bury(thread);
     UNIT_CHECK(main_thread->owner.inbox != NULL);
     UNIT_CHECK(hak_run_of(large) != NULL); // for the next thread
-    hak_ended_bury(other);                 // but one such is enough
+    hak_ended_bury(other);                 // one such cache is enough
     UNIT_CHECK(hak_run_of(large) == NULL);
     become(main_thread);
     census_check(held, BLOCKS);
@@ -250,7 +250,7 @@ static void what_a_thread_had_kept_or_not_sent_goes_with_it(void)
     hak_sweep_everything();
 }
 
-// After its cache's end a thread still allocates and frees, straight from and into slabs.
+// After its cache has ended, a thread still allocates straight from slabs and frees straight into them.
 static void late_frees_and_allocations_work(void)
 {
     become(main_thread);
@@ -276,7 +276,7 @@ static bool orphans_give(struct hak_cache *cache, unsigned size_class)
     return slab != NULL;
 }
 
-// The orphans' lock is taken by who may get a slab for it, and not for the sake of other classes: each taking is an event.
+// The orphans' lock is taken by a thread that may get a slab from them, and not because of other classes: each taking is an event.
 static void orphans_are_asked_for_what_they_have(void)
 {
     struct hak_cache *thread = new_thread();
@@ -300,10 +300,10 @@ static void orphans_are_asked_for_what_they_have(void)
     UNIT_EQUAL(hak_cache_shared.owner.events, events);
     for (unsigned i = 0; i < BLOCKS / 2; i += 2) {
         UNIT_CHECK(hak_run_of(held[i])->owner ==
-                   &hak_cache_shared.owner); // its slab has no blocks to give
+                   &hak_cache_shared.owner); // its slab has no free blocks
         give_all(i, i + 1);
     }
-    UNIT_CHECK(hak_cache_shared.owner.inbox_bytes != 0); // of what class, nobody knows
+    UNIT_CHECK(hak_cache_shared.owner.inbox_bytes != 0); // their class is unknown
     UNIT_CHECK(orphans_give(taker, LARGER));
     UNIT_EQUAL(hak_cache_shared.owner.events, events + 1);
     become(main_thread);
@@ -317,7 +317,7 @@ static void orphans_are_asked_for_what_they_have(void)
     hak_sweep_everything();
 }
 
-// Two threads at once: nothing but the orphans' lock orders them, so ThreadSanitizer sees each look without it.
+// Two threads at once: only the orphans' lock orders them, so ThreadSanitizer sees each look without it.
 static pthread_barrier_t both;
 
 static void *take_over(void *cache)
@@ -370,7 +370,7 @@ static void two_take_over_slabs_at_once(void)
     hak_sweep_everything();
 }
 
-// Real threads: each passes blocks on to the next one and ends. Whatever was written is still there.
+// Real threads: each passes blocks on to the next one and ends. The contents stay.
 static void *_Atomic box[THREADS];
 
 static void *life(void *argument)

@@ -1,5 +1,5 @@
-// malloc_trim beside threads that are at work, more of them than there are processors: how often it waits for one, and how much it
-// gives back of what they take again at once.
+// malloc_trim beside threads at work, more of them than processors: how often it waits for one, and how much it purges that is then
+// taken again at once.
 #include "cache/sweep.h"
 
 #include "../census.h"
@@ -15,7 +15,7 @@ static struct hak_cache *caches[THREADS];
 static unsigned waits;
 static unsigned turn;
 
-// Of each slab all but one block.
+// All blocks of each slab but one.
 static struct hak_cache *work(size_t first, size_t slabs)
 {
     struct hak_cache *cache = new_thread();
@@ -45,7 +45,7 @@ static void give_all(size_t count)
     }
 }
 
-// Every other thread was stopped in the middle of a slow path.
+// Every other thread was preempted in the middle of a slow path.
 static void stop_some(void)
 {
     for (unsigned i = 0; i < THREADS; i++) {
@@ -64,7 +64,7 @@ static void go_on(void)
     }
 }
 
-// Until a thread runs that was stopped, all others have had their turn, and some were stopped anew.
+// Before a preempted thread runs again, all others have had their turn, and some were preempted in turn.
 static void all_have_a_turn(void)
 {
     if (hak_load_relaxed(&hak_watch.lock.word) == HAK_LOCK_FREE) {
@@ -88,7 +88,7 @@ static void it_waits_for_few(void)
     hak_fake.on_wait = NULL;
     go_on();
     UNIT_CHECK(waits > 0 && waits <= 2);
-    for (unsigned i = 0; i < THREADS; i++) { // and yet nobody is left out
+    for (unsigned i = 0; i < THREADS; i++) { // and yet no cache is left out
         const struct hak_run *slab = hak_run_of(blocks[i * hak_classes[CLASS].blocks + 7]);
         UNIT_CHECK(slab->is_swept);
     }
@@ -100,7 +100,7 @@ static void it_waits_for_few(void)
 static size_t purges;
 static bool somebody_waits;
 
-// Its thread takes a block, which touches a page that has gone back, and frees it.
+// The cache's thread takes a block, which touches a purged page, and frees it.
 static void its_thread_takes_again(void *start, size_t bytes)
 {
     (void)bytes;

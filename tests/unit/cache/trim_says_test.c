@@ -1,4 +1,4 @@
-// What malloc_trim says is what went back, pages inside slabs that go on as well, and no byte twice.
+// malloc_trim reports what went back, including pages inside slabs that stay in use, and counts no byte twice.
 #include "cache/sweep.h"
 
 #include "../census.h"

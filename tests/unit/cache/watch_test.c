@@ -1,4 +1,4 @@
-// Which caches the sweeper looks at: those that are in use or have something to give, however many there are or were.
+// Which caches the sweeper visits: those that are in use or have something to give back, however many exist or existed.
 #include "cache/sweep.h"
 
 #include "../census.h"
@@ -52,7 +52,7 @@ static void start_sweeper(void)
     UNIT_CHECK(hak_sweep_runs != 0);
 }
 
-// The main thread's, and the sweeper's own.
+// The main thread's cache, and the sweeper's own.
 enum { ALWAYS = 2 };
 
 static void threads_that_ended_are_not_looked_at(void)
@@ -69,15 +69,15 @@ static void threads_that_ended_are_not_looked_at(void)
         hak_ended_bury(threads[i]);
     }
     become(main_thread);
-    tick(1); // one look says of all that were taken apart when they ended that nothing is left
+    tick(1); // one visit finds that nothing is left of the caches broken up at their end
     UNIT_CHECK(watched() <= ALWAYS + hak_fake.processors);
     tick(TICKS);
     UNIT_CHECK(watched() <= ALWAYS);
-    for (unsigned i = 0; i < THREADS; i++) { // whoever has them next begins without magazines
+    for (unsigned i = 0; i < THREADS; i++) { // the next thread starts without magazines
         UNIT_EQUAL(threads[i]->started[0], 0);
         UNIT_EQUAL(threads[i]->seldom_calls, 0);
     }
-    // What is freed of theirs comes back, to the orphans.
+    // Their blocks that are freed later go to the orphans.
     for (unsigned i = 0; i < THREADS; i++) {
         for (unsigned j = 0; j < EACH; j++) {
             give(held[i][j]);
@@ -89,7 +89,7 @@ static void threads_that_ended_are_not_looked_at(void)
     UNIT_EQUAL(hak_cache_shared.owner.inbox_bytes, 0);
 }
 
-// Threads that sleep are not looked at either; and the first thing that each does is seen.
+// Threads that sleep are not visited either; and the first call of each is noticed.
 static void threads_that_sleep_wake_when_they_free(void)
 {
     struct hak_cache *main_thread = hak_cache_self;
@@ -112,7 +112,7 @@ static void threads_that_sleep_wake_when_they_free(void)
     become(main_thread);
     tick(TICKS);
     UNIT_CHECK(!sleeper->owner.is_watched);
-    become(sleeper); // a large block that it keeps
+    become(sleeper); // a large block that the sleeper keeps
     bool zeroed;
     void *block = hak_large_alloc(HAK_MIB(1), 1, 0, &zeroed);
     give(block);
@@ -125,8 +125,8 @@ static void threads_that_sleep_wake_when_they_free(void)
     become(main_thread);
 }
 
-// Of each class one block of a sleeper's cannot be taken. When it wakes it gives them back itself, so they are gone when it
-// does little and sleeps again.
+// One block of each class cannot be stolen from a sleeping thread. The thread gives them back itself when it wakes, so they do not
+// stay if it does little and sleeps again.
 static void threads_that_wake_begin_without_magazines(void)
 {
     enum { CLASSES = 30 };
@@ -179,7 +179,7 @@ static void blocks_of_sleepers_that_others_free_come_home(void)
     become(main_thread);
 }
 
-// Something comes while the cache ceases to be watched: whoever brings it has seen that it is watched.
+// Something comes just when the cache is no longer watched: the thread that brings it has seen the cache watched.
 static struct hak_cache *unwatched;
 
 static void bring_a_block(void)
@@ -215,7 +215,7 @@ static void what_comes_while_it_is_unwatched_is_seen(void)
 }
 
 // Malloc takes from a companion (rules/site.h) that is asleep, and does not wake it. Or its thread has found a cache awake, and waits
-// for the lock until it no longer is.
+// for the lock until the cache is asleep.
 static void what_a_sleeper_is_filled_with_goes_back(void)
 {
     const struct hak_request request = {hak_classes[CLASS].bytes, 1, HAK_SITE};
@@ -244,7 +244,7 @@ static void what_a_sleeper_is_filled_with_goes_back(void)
     become(main_thread);
 }
 
-// Each slab is looked at once when blocks came back to it, not in each tick and not by each lot.
+// Each slab is visited once after blocks came back to it, not in each tick and not for each batch.
 static void slabs_are_swept_once(void)
 {
     const unsigned a_slab = hak_classes[CLASS].blocks;
@@ -253,7 +253,7 @@ static void slabs_are_swept_once(void)
     for (unsigned i = 0; i < SLABS * a_slab; i++) {
         blocks[i] = alloc(CLASS);
     }
-    for (unsigned i = 0; i < SLABS; i++) { // one of each: no whole page
+    for (unsigned i = 0; i < SLABS; i++) { // one of each slab: no whole page
         give(blocks[i * a_slab + 3]);
         blocks[i * a_slab + 3] = NULL;
     }
@@ -268,7 +268,7 @@ static void slabs_are_swept_once(void)
     census_check(blocks, SLABS * a_slab);
 }
 
-// A cache with more slabs than one share of a pass gives back is watched until all are.
+// A cache with more slabs than one share of a pass can sweep is watched until all are swept.
 static void what_is_left_of_a_share_is_looked_at(void)
 {
     const unsigned a_slab = hak_classes[CLASS].blocks;
@@ -290,7 +290,7 @@ static void what_is_left_of_a_share_is_looked_at(void)
     census_check(blocks, SLABS * a_slab);
 }
 
-// All but one of each slab, of which the kernel then does not take a page.
+// All blocks of each slab but one; then the kernel refuses to purge a page.
 static void give_most_and_be_refused(void)
 {
     const unsigned a_slab = hak_classes[CLASS].blocks;
@@ -305,7 +305,7 @@ static void give_most_and_be_refused(void)
     UNIT_CHECK(hak_has_bit(hak_cache_self->owner.unpurged, CLASS));
 }
 
-// What the kernel has not taken it is asked for again, by the next trim.
+// The next trim tries again to purge what the kernel has refused.
 static void refused_pages_are_tried_again(void)
 {
     const unsigned a_slab = hak_classes[CLASS].blocks;
@@ -321,7 +321,7 @@ static void refused_pages_are_tried_again(void)
     census_check(blocks, SLABS * a_slab);
 }
 
-// Also where the slabs have become orphans in between.
+// Also if the slabs have become orphans since.
 static void refused_pages_of_ended_threads_are_tried_again(void)
 {
     const unsigned a_slab = hak_classes[CLASS].blocks;

@@ -56,7 +56,7 @@ static void drop_at_last(void)
     }
 }
 
-// Who holds one when the gate is closed.
+// A lock that is held when the gate is closed.
 static void a_holder_is_waited_for(void)
 {
     hak_lock_take(&other->owner.lock);
@@ -68,12 +68,12 @@ static void a_holder_is_waited_for(void)
     hak_world_unlock();
 }
 
-// For a moment, as who finds the gate closed.
+// It is held for a moment only, as by a thread that then finds the gate closed.
 static void one_that_is_held_at_that_moment_is_free_in_the_child(void)
 {
     UNIT_CHECK(hak_world_lock_to_fork());
     other->owner.lock.word = HAK_LOCK_HELD | HAK_LOCK_WAITED;
-    hak_fake.is_alone = true; // so that fork's hooks do not do it once more
+    hak_fake.is_alone = true; // so that fork's hooks do not do it again
     const pid_t child = fork();
     UNIT_CHECK(child >= 0);
     if (child == 0) {
@@ -88,13 +88,13 @@ static void one_that_is_held_at_that_moment_is_free_in_the_child(void)
     UNIT_EQUAL(status, 0);
 }
 
-// As who asks for statistics meanwhile, and has no time.
+// As a request for statistics does meanwhile, which has no time to wait.
 static void who_gives_up_leaves_the_gate_closed(void)
 {
     UNIT_CHECK(hak_world_lock_to_fork());
     UNIT_CHECK(!hak_world_lock_within(1));
     UNIT_CHECK(!can_be_taken(other));
-    other->owner.lock.word = HAK_LOCK_HELD; // a thread's that is about to find the gate closed
+    other->owner.lock.word = HAK_LOCK_HELD; // by a thread that is about to find the gate closed
     hak_world_unlock();
     UNIT_EQUAL(other->owner.lock.word, HAK_LOCK_HELD);
     other->owner.lock.word = HAK_LOCK_FREE;

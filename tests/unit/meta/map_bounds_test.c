@@ -1,5 +1,5 @@
 // pages: 16384 65536
-// What a refused mapping costs, and what it leaves behind: nothing; and what a look for free addresses costs.
+// What a refused mapping costs, and that it leaves nothing behind; and what a search for free addresses costs.
 #include "../unit.h"
 #include "base/check.h"
 #include "meta/addresses.h"
@@ -11,7 +11,7 @@ enum { MOST_LOOKS = 200, HOLES = 500 };
 
 static char *taken[2 * HOLES];
 
-// One that is refused, and the calls of the kernel that it took.
+// Try a mapping that is refused; returns the system calls that it took.
 static size_t maps_of_a_refusal(size_t bytes)
 {
     const size_t before = hak_fake.maps;
@@ -21,7 +21,7 @@ static size_t maps_of_a_refusal(size_t bytes)
     return hak_fake.maps - before;
 }
 
-// Nothing of ours lies there yet: the addresses may be what the kernel does not have.
+// Nothing of ours is there yet: the kernel may be unable to map at those addresses.
 static void before_the_first_mapping_another_place_is_tried(void)
 {
     UNIT_EQUAL(maps_of_a_refusal(HAK_SUPER_BYTES), 2);
@@ -54,11 +54,11 @@ static void what_is_longer_than_the_window_is_not_looked_for(void)
     UNIT_CHECK(looks_of_a_refusal(window + HAK_SUPER_BYTES) < MOST_LOOKS);
     UNIT_CHECK(looks_of_a_refusal(4 * window) < MOST_LOOKS);
     UNIT_CHECK(looks_of_a_refusal(window - SUPER(1)) <
-               MOST_LOOKS); // behind the first, which is nobody's
+               MOST_LOOKS); // behind the first slot, which is never used
     UNIT_CHECK(looks_of_a_refusal(window - SUPER(100)) < MOST_LOOKS);
 }
 
-// Free addresses between others, each too short: they are passed once.
+// Free addresses between others, each range too short: a search passes them once.
 static void short_holes_are_passed_once(void)
 {
     hak_map.next_slot = 1000;
@@ -75,7 +75,7 @@ static void short_holes_are_passed_once(void)
     char *next = hak_addresses_take(SUPER(2), NULL);
     UNIT_CHECK(hak_looks - before < MOST_LOOKS);
     UNIT_CHECK(next == long_one + SUPER(2) || HAK_TSAN);
-    // What was not found is not looked for again until something is freed.
+    // What was not found is not searched for again until something is freed.
     const size_t most = SUPER(hak_map.super_mask + 1 - 1000);
     looks_of_a_refusal(most);
     UNIT_EQUAL(looks_of_a_refusal(most), 0);

@@ -1,6 +1,6 @@
 // soak in: aarch64 mte
 // pages: 16384 65536
-// The address map: parts, slots and windows, and what is left of them when memory is refused.
+// The address map: parts, slots and windows, and their state after memory was refused.
 #include "meta/addresses.h"
 #include "meta/map.h"
 
@@ -8,7 +8,7 @@
 
 #include "../unit.h"
 
-// Entries that one committed part of the table has room for, in superslabs.
+// Superslabs whose entries one committed part of the table holds.
 #define PART_SLOTS (HAK_MIB(1) / sizeof(uint32_t) / HAK_SUPER_UNITS)
 #define SUPER(n)   ((size_t)(n) * HAK_SUPER_BYTES)
 
@@ -100,7 +100,7 @@ static void resizing_keeps_slots(void)
     UNIT_CHECK(hak_map_resize(one, HAK_SUPER_BYTES, SUPER(3)));
     UNIT_EQUAL(slots_used(), 3);
     char *next = hak_addresses_take(HAK_SUPER_BYTES, NULL);
-    UNIT_CHECK(next == window_at(13)); // slots 11 and 12 are kept, though nothing is mapped there
+    UNIT_CHECK(next == window_at(13)); // slots 11 and 12 stay taken, though nothing is mapped there
     UNIT_CHECK(!hak_map_resize(one, SUPER(3), SUPER(4)));
     UNIT_EQUAL(slots_used(), 4);
     UNIT_CHECK(hak_map_resize(one, SUPER(3), HAK_SUPER_BYTES));
@@ -109,7 +109,7 @@ static void resizing_keeps_slots(void)
     UNIT_CHECK(hak_addresses_give(next, HAK_SUPER_BYTES));
 }
 
-// Every entry of a mapping that lies across two parts of the table can be written.
+// Every entry of a mapping that spans two parts of the table can be written.
 static void long_mappings_have_room_behind_them(void)
 {
     const size_t bytes = 16 * HAK_SUPER_BYTES;
@@ -121,7 +121,7 @@ static void long_mappings_have_room_behind_them(void)
     char *last = hak_addresses_take(bytes, NULL);
     UNIT_CHECK(last == next + HAK_SUPER_BYTES);
     UNIT_CHECK(hak_map_resize(first, bytes, 4 * bytes) && hak_map_resize(first, 4 * bytes, bytes));
-    hak_addresses_leave_room(first, bytes); // something has come behind it since
+    hak_addresses_leave_room(first, bytes); // something was mapped behind it since
     char *behind = hak_addresses_take(HAK_SUPER_BYTES, NULL);
     UNIT_CHECK(behind == last + bytes);
     UNIT_CHECK(hak_addresses_give(first, bytes) && hak_addresses_give(next, HAK_SUPER_BYTES));
@@ -162,7 +162,7 @@ static void a_refused_commit_loses_nothing(void)
     UNIT_CHECK(hak_addresses_give(start, HAK_SUPER_BYTES));
 }
 
-// What could be neither used nor given back is used only when its entries can be written.
+// Addresses that can neither be used nor released are used only once their entries can be written.
 static void a_refused_commit_and_a_refused_unmap(void)
 {
     hak_map.next_slot = 7 * PART_SLOTS;
@@ -182,7 +182,7 @@ static void a_refused_commit_and_a_refused_unmap(void)
     UNIT_EQUAL(slots_used(), 0);
 }
 
-// A mapping never runs over the end of the table; behind it the search begins anew.
+// A mapping never crosses the end of the table; behind it the search starts at the beginning again.
 static void the_end_of_the_window_is_not_crossed(void)
 {
     hak_map.next_slot = hak_map.super_mask;
@@ -210,7 +210,7 @@ static void others_mappings_in_the_window_are_stepped_over(void)
     munmap(other, SUPER(2));
 }
 
-// Where the kernel likes: aligned, found by one slot, and the ends cut off.
+// Where the kernel chooses: aligned, found through one slot, with the ends cut off.
 static void mappings_outside_the_window_work(void)
 {
     const size_t mapped = hak_fake.mapped_bytes;
@@ -235,8 +235,8 @@ static void mappings_outside_the_window_work(void)
 
 static struct hak_super *const somebody = (struct hak_super *)&hak_fake;
 
-// Large ones take an eighth of the window, and then lie outside of it, where each keeps the slot of its start. These slots leave
-// no long row in the window, and yet there is room for one that is longer.
+// Large mappings take an eighth of the window; later ones are outside it, where each keeps the slot of its start. These slots leave
+// no long row free in the window, and yet a longer mapping finds room.
 static void large_mappings_have_room_outside_the_window(void)
 {
     enum { EACH = 1024, COUNT = 350 };
@@ -284,7 +284,7 @@ static void what_is_published_is_known_in_all_its_slots(void)
     UNIT_CHECK(hak_addresses_give(start, SUPER(3)));
 }
 
-// Until something of ours lies elsewhere, the window's entries speak of no other address.
+// Until something of ours is outside the window, no address outside it shares an entry.
 static void entries_cover_the_window_while_all_is_in_it(bool all_is_in_it)
 {
     UNIT_CHECK(hak_map_has_window_only() == all_is_in_it);
@@ -295,7 +295,7 @@ static void entries_cover_the_window_while_all_is_in_it(bool all_is_in_it)
     UNIT_CHECK(!hak_map_covers(NULL) && !hak_map_covers((void *)UINTPTR_MAX));
 }
 
-// One mapping after the other, each behind the last, leaves no pages of the table behind. Those of what is in use stay.
+// Mappings that come and go, each behind the last one, leave no resident pages of the table behind. Those of mappings in use stay.
 static void pages_of_the_table_go_back(void)
 {
     const uint64_t in_page = hak_os_page_bytes() / (HAK_SUPER_UNITS * sizeof(uint32_t));
@@ -332,7 +332,7 @@ int main(void)
     a_refused_commit_loses_nothing();
     a_refused_commit_and_a_refused_unmap();
     pages_of_the_table_go_back();
-    if (!HAK_TSAN) { // whose window lies where the kernel puts others' mappings
+    if (!HAK_TSAN) { // its window is where the kernel puts other mappings
         the_end_of_the_window_is_not_crossed();
         entries_cover_the_window_while_all_is_in_it(true);
         mappings_outside_the_window_work();

@@ -1,5 +1,5 @@
 // pages: 16384 65536
-// What is free in the pool goes back, and nothing else: against a model of every item. With refusals of the kernel.
+// Free pages of the pool go back, and no others: checked against a model of every item. With refusals of the kernel.
 #include <stdint.h>
 #include <sys/mman.h>
 
@@ -20,7 +20,7 @@ static bool is_small(const struct item *item)
     return hak_power_of_two_above(item->bytes) < PAGE;
 }
 
-// What may be there for its sake: its tray, or all that its size is rounded to.
+// The start of what may be resident because of the item: its tray, or all that its size is rounded to.
 static size_t begin_of(const struct item *item)
 {
     return (uintptr_t)item->start - (is_small(item) ? (uintptr_t)item->start % TRAY : 0);
@@ -46,7 +46,7 @@ static void give(size_t i)
     struct item *item = &items[i];
     UNIT_CHECK(is_all(item->start, item->bytes, mark(i)));
     unsigned char *start = item->start;
-    item->start = NULL; // from here on its pages may go
+    item->start = NULL; // from here on its pages may go back
     hak_pool_give(start, item->bytes);
 }
 
@@ -70,7 +70,7 @@ static void take(size_t i, size_t bytes)
     memset(item->start, mark(i), bytes);
 }
 
-// Nothing that is in use lies in what goes.
+// No item in use is in the purged range.
 static void look_at_purge(void *start, size_t bytes)
 {
     const uintptr_t from = (uintptr_t)start;
@@ -100,7 +100,7 @@ static size_t count_there(const unsigned char *there, size_t pages)
     return count;
 }
 
-// Bytes that are resident and in no item in use, nor in the tray of one.
+// Resident bytes that are in no item in use, nor in the tray of one.
 static size_t idle_bytes(void)
 {
     static unsigned char there[HAK_MIB(256) / PAGE];
@@ -129,7 +129,7 @@ static bool has_smallest_pages(void)
     return hak_os_page_bytes() == PAGE;
 }
 
-// Beside what is kept a page of each size stays, which has the addresses of others. Where pages are larger, more does.
+// Besides what is kept, a page of each size stays, which has the addresses of other items. With larger pages more stays.
 static void expect_idle(size_t kept)
 {
     const size_t most = kept + (size_t)HAK_POOL_SIZES * PAGE;
@@ -175,7 +175,7 @@ static void what_is_free_goes(void)
     hak_fake.on_purge = NULL;
 }
 
-// Much at once, again and again, in the memory that was mapped for it the first time.
+// The same large amount, again and again, stays within the memory that was mapped for it the first time.
 static void the_same_again_takes_no_more(void)
 {
     size_t mapped = 0;
@@ -203,7 +203,7 @@ static void a_trim_takes_the_rest(void)
     UNIT_EQUAL(hak_fake.purges, purges);
 }
 
-// An item that comes and goes costs no call of the kernel.
+// An item that comes and goes costs no system call.
 static void what_comes_and_goes_stays(void)
 {
     const size_t purges = hak_fake.purges;
@@ -220,7 +220,7 @@ static void what_is_refused_stays_and_serves(void)
 {
     struct ht_random random = {11};
     hak_fake.on_purge = look_at_purge;
-    for (unsigned one_in = 0; one_in < 4; one_in++) { // 0: each is refused
+    for (unsigned one_in = 0; one_in < 4; one_in++) { // 0: every one is refused
         hak_fake.refuse_purge = one_in == 0;
         hak_fake.refuse_one_in = one_in;
         for (size_t round = 0; round < ROUNDS / 4; round++) {
@@ -230,7 +230,7 @@ static void what_is_refused_stays_and_serves(void)
         give_all();
         const size_t idle = hak_pool.idle_bytes;
         UNIT_EQUAL(hak_pool_trim(), 0);
-        UNIT_EQUAL(hak_pool.idle_bytes, idle); // it is all still there
+        UNIT_EQUAL(hak_pool.idle_bytes, idle); // it is all still resident
         hak_fake.refuse_purge = false;
         hak_fake.refuse_one_in = 0;
         UNIT_CHECK(hak_pool_trim() > 0);
@@ -240,7 +240,7 @@ static void what_is_refused_stays_and_serves(void)
     hak_fake.on_purge = NULL;
 }
 
-// What a shelf has too many goes where it came from.
+// What exceeds a shelf's bound goes back to where it came from.
 static void a_full_shelf_passes_on(void)
 {
     enum { EACH = 8, BATCHES = 400 };
@@ -271,7 +271,7 @@ static void a_full_shelf_passes_on(void)
         }
         UNIT_EQUAL(shelf.out_bytes, 0);
         hak_pool_trim();
-        expect_idle(KEPT); // what lies on the shelf
+        expect_idle(KEPT); // what is on the shelf
     }
 }
 

@@ -1,4 +1,4 @@
-// The pool: zeroed, apart from each other, used again, and right without memory.
+// The pool: items are zeroed, do not overlap and are reused; a refusal does no harm.
 #include "meta/pool.h"
 
 #include <stdint.h>
@@ -48,7 +48,7 @@ static void items_are_zeroed_aligned_and_apart(void)
     }
 }
 
-// Behind its first bytes an item's whole pages can go, and read as zeros then.
+// The whole pages of an item after its first bytes can be purged, and read as zeros then.
 static void pages_of_an_item_in_use_can_go(void)
 {
     const size_t page = hak_os_page_bytes();
@@ -88,7 +88,7 @@ static void batches_come_back_as_they_were_given(void)
     void *firsts[BATCHES];
     for (unsigned batch = 0; batch < BATCHES; batch++) {
         void **first = NULL;
-        for (unsigned i = 0; i < EACH; i++) { // none was given: one at a time
+        for (unsigned i = 0; i < EACH; i++) { // the shelf is empty: one at a time
             uint32_t count = 0;
             void **item = hak_pool_shelf_take(&shelf, &count);
             UNIT_CHECK(item != NULL && *item == NULL && count == 1);
@@ -103,7 +103,7 @@ static void batches_come_back_as_they_were_given(void)
         hak_pool_shelf_put(&shelf, firsts[batch], EACH);
     }
     UNIT_EQUAL(shelf.out_bytes, 0);
-    for (unsigned batch = BATCHES; batch > 0; batch--) { // the latest first
+    for (unsigned batch = BATCHES; batch > 0; batch--) { // the latest batch first
         uint32_t count = 0;
         void **item = hak_pool_shelf_take(&shelf, &count);
         UNIT_CHECK(item == firsts[batch - 1] && count == EACH);
@@ -124,7 +124,7 @@ static void batches_come_back_as_they_were_given(void)
 
 static void what_a_chunk_has_left_is_not_lost(void)
 {
-    // More than any chunk has left, so that its rest is shelved …
+    // More than any chunk has left, so that the rest of the chunk is shelved …
     const size_t mapped = hak_pool.mapped_bytes;
     const size_t rest = hak_pool.fresh_bytes;
     void *large = hak_pool_take(HAK_MIB(4));
@@ -148,11 +148,11 @@ static void without_memory_it_says_so_and_recovers(void)
     hak_fake.refuse_asks = true;
     UNIT_CHECK(hak_pool_take(HAK_MIB(1)) == NULL);
     while (hak_pool_take(5000) !=
-           NULL) { // where a chunk begins, there may be room in front of what is aligned
+           NULL) { // at the start of a chunk there may be room in front of an aligned item
     }
     hak_fake.refuse_asks = false;
     UNIT_EQUAL(hak_pool.mapped_bytes, mapped);
-    hak_fake_fail_in(1, 1); // a whole chunk is refused, what is needed now is not
+    hak_fake_fail_in(1, 1); // a whole chunk is refused, but not the bytes needed now
     void *item = hak_pool_take(5000);
     UNIT_CHECK(item != NULL);
     UNIT_EQUAL(hak_pool.mapped_bytes, mapped + HAK_KIB(64));
@@ -160,7 +160,7 @@ static void without_memory_it_says_so_and_recovers(void)
     UNIT_CHECK(hak_pool_take(HAK_MIB(1)) != NULL);
 }
 
-// Whoever looks from outside knows each chunk, and they are few of the kernel's mappings.
+// A tool that reads from outside finds each chunk, and chunks take few of the kernel's mappings.
 static void many_descriptors_lie_in_few_chunks(void)
 {
     while (hak_pool.mapped_bytes < 2 * HAK_GIB(1)) {

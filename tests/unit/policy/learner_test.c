@@ -1,6 +1,6 @@
-// The learner freezes what wins, doubts it after a while, sleeps while the sizes stay, and begins anew when they
-// drift; noise in the sizes is no drift, and an idle program teaches nothing. It has decided within ten seconds, in a later
-// phase within five; what is not relevant to the program is not tried, and trying costs a hundredth of the time.
+// The learner freezes the winner, doubts it after a while, sleeps while the sizes stay, and starts again when they
+// drift. Noise in the sizes is no drift, and an idle program teaches nothing. The learner decides within ten seconds, in a later
+// phase within five. It does not try what is not relevant to the program, and trials cost a hundredth of the time.
 #include "../unit.h"
 #include "noise.h"
 #include "policy/learner.h"
@@ -10,7 +10,7 @@ enum { STRATEGIES = 14, ROUNDS_MOST = 200, SEEDS = 200, TICKS_MOST = 100 };
 
 enum { ALL = (1 << STRATEGIES) - 1, FEW = 0x3e }; // masks of strategies
 
-// Some thousand blocks around a size, with chance in the counts.
+// Some thousand blocks around a size, with random counts.
 static struct hak_sizes sizes_around(unsigned size_class)
 {
     struct hak_sizes sizes = {.batches = 256};
@@ -22,14 +22,14 @@ static struct hak_sizes sizes_around(unsigned size_class)
 
 struct world {
     unsigned best; // strategy
-    double gain;   // over the others
+    double gain;   // compared with the others
     unsigned size_class;
-    double noise_part;   // of the costs, in a round
+    double noise_part;   // of the costs, in one round
     unsigned relevant;   // a mask of strategies
     const double *costs; // of each strategy, in place of `best` and `gain`
 };
 
-static unsigned ticks_of[HAK_RACE_MOST]; // by strategy
+static unsigned ticks_of[HAK_RACE_MOST]; // for each strategy
 static double lost_ticks; // of the program's time, beyond what the baseline would have cost
 
 static double cost_of(const struct world *world, uint32_t strategy)
@@ -38,7 +38,7 @@ static double cost_of(const struct world *world, uint32_t strategy)
     return 0.2 * (world->costs != NULL ? world->costs[strategy] : 1 - gain);
 }
 
-// The baseline of the allocator's costs takes a sixth of the time. Returns the ticks.
+// The allocator's costs with the baseline are a sixth of the time. Returns the ticks.
 static unsigned play_round(struct hak_learner *learner, const struct world *world)
 {
     const uint32_t strategy = learner->strategy;
@@ -111,12 +111,12 @@ static void a_drift_opens_it_again_and_chance_does_not(void)
     }
     UNIT_CHECK(rounds <= HAK_WINDOW_ROUNDS * (HAK_PHASE_WINDOWS + 1));
     UNIT_EQUAL(learner.races, 2);
-    UNIT_EQUAL(learner.strategy, 0); // at once, while the race begins anew
+    UNIT_EQUAL(learner.strategy, 0); // at once, while a new race starts
     play_until_decided(&learner, &world);
     UNIT_EQUAL(learner.now.winner, 5);
 }
 
-// A program that goes to and fro between phases: what each needs is learned once, and back in three seconds.
+// A program that goes back and forth between phases: what each needs is learned once, and applied again within three seconds.
 static void what_was_learned_of_a_phase_is_back_with_it(void)
 {
     struct hak_learner learner = {.rounds = 0};
@@ -139,7 +139,7 @@ static void what_was_learned_of_a_phase_is_back_with_it(void)
     UNIT_EQUAL(learner.decided, 9);
 }
 
-// A phase that ends in the middle of a race is not taken for the next one.
+// A phase that ends in the middle of a race is not mistaken for the next one.
 static void a_race_is_left_for_a_phase_that_is_known(void)
 {
     struct hak_learner learner = {.rounds = 0};
@@ -162,7 +162,7 @@ static void a_race_is_left_for_a_phase_that_is_known(void)
     UNIT_EQUAL(learner.phase_count, 1);
 }
 
-// And when it is found that it wins no longer, that is what comes back.
+// And if the old winner wins no longer, the newer decision is the one that is applied again.
 static void what_was_decided_is_replaced_by_a_later_one(void)
 {
     struct hak_learner learner = {.rounds = 0};
@@ -191,7 +191,7 @@ static void after_a_while_it_must_win_again(void)
     struct world world = {3, 0.2, 4, 0.02, ALL, NULL};
     play_until_decided(&learner, &world);
     UNIT_EQUAL(learner.now.winner, 3);
-    world.best = 0; // what won wins no longer, with the same sizes
+    world.best = 0; // the winner wins no longer, with the same sizes
     for (unsigned i = 0; i < HAK_FROZEN_ROUNDS; i++) {
         UNIT_EQUAL(learner.state, HAK_LEARNER_FROZEN);
         play_round(&learner, &world);
@@ -209,13 +209,13 @@ static void trying_costs_a_hundredth(void)
         struct hak_learner learner = {.rounds = 0};
         double costs[STRATEGIES] = {1};
         for (unsigned i = 1; i < STRATEGIES; i++) {
-            costs[i] = 1 + (i * i + seed) % 17 / 8.0; // some are three times as dear
+            costs[i] = 1 + (i * i + seed) % 17 / 8.0; // some cost three times as much
         }
         const struct world world = {
             .size_class = 4, .noise_part = 0.07, .relevant = ALL, .costs = costs};
         lost_ticks = 0;
         ticks += play_until_decided(&learner, &world);
-        // Beyond the budget no more than a round that was too dear in its second half.
+        // Beyond the budget at most one round that was too expensive in its second half.
         UNIT_CHECK(lost_ticks <= HAK_BUDGET_PART * (double)TICKS_MOST + 0.5);
         UNIT_EQUAL(learner.now.winner, 0);
         lost += lost_ticks;
@@ -285,13 +285,13 @@ static void a_score_counts_time_faults_and_memory(void)
     more = round;
     more.processor_ns = round.wall_ns / 100;
     UNIT_CHECK(hak_score_of_round(&more) < 0);
-    // Nothing but the allocator's work: dear, but a number.
+    // Nothing but the allocator's work: expensive, but a finite number.
     more = round;
     more.allocator_ns = 2 * more.processor_ns;
     UNIT_CHECK(hak_score_of_round(&more) > 1);
 }
 
-// Until the learner has decided for the other world it has five seconds, and the same certainty.
+// In the other world the learner has five seconds to decide, with the same certainty.
 static unsigned quick_decisions_for(unsigned best, double gain, double noise_part)
 {
     enum { QUICK_TICKS_MOST = 48 };
@@ -319,7 +319,7 @@ static void a_later_phase_is_decided_within_five_seconds(void)
     UNIT_CHECK(quick_decisions_for(0, 0, 0.2) >= SEEDS * 95 / 100);
 }
 
-// What is in force stays in a phase in which no strategy could gain anything, whatever its sizes are.
+// The strategy in force stays in a phase in which no strategy could gain anything, whatever its sizes are.
 static void while_nothing_is_relevant_nothing_is_learned(void)
 {
     struct hak_learner learner = {.rounds = 0};
@@ -335,7 +335,7 @@ static void while_nothing_is_relevant_nothing_is_learned(void)
     UNIT_EQUAL(learner.recalled, 0);
 }
 
-// A program that begins to hand blocks over, say, and asks for the same sizes.
+// A program that starts, for instance, to free blocks in other threads, with the same sizes.
 static void what_becomes_relevant_is_tried(void)
 {
     struct hak_learner learner = {.rounds = 0};

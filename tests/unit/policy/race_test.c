@@ -1,5 +1,5 @@
-// A race finds the variant that costs least when it does so by more than the noise; where nothing but noise
-// differs, the baseline wins. Laps halve the field, and who is out does not play again.
+// A race finds the variant with the least cost if the difference exceeds the noise; if the variants differ by noise
+// only, the baseline wins. Laps halve the field, and a variant that is out does not play again.
 #include "../unit.h"
 #include "noise.h"
 #include "policy/race.h"
@@ -16,13 +16,13 @@ struct game {
 static double play_round(struct game *game, struct hak_race *race)
 {
     const uint32_t turn = hak_race_turn(race);
-    // What the program does meanwhile: a swell that everyone gets a part of.
+    // The program's own changes meanwhile: a swell that affects every variant.
     const double swell = 1 + 0.05 * (double)(game->round_count++ % 40) / 40;
     game->rounds[turn]++;
     return game->costs[turn] * swell * (1 + game->noise_part * noise());
 }
 
-// In time for so many rounds. Returns the winner.
+// With time for this many rounds. Returns the winner.
 static uint32_t play(struct game *game, struct hak_race *race)
 {
     while (race->state != HAK_RACE_OVER && game->round_count < ROUNDS_MOST) {
@@ -91,7 +91,7 @@ static void equal_costs_are_no_reason_to_change(void)
         all_cost(&game, cost);
         hak_race_start(&race, 0x7, 7);
         UNIT_EQUAL(play(&game, &race), 0);
-        UNIT_CHECK(race.candidate == 0 && race.laps == 1); // no duel for nothing
+        UNIT_CHECK(race.candidate == 0 && race.laps == 1); // no duel without a reason
     }
 }
 
@@ -114,7 +114,7 @@ static void when_time_is_up_the_best_so_far_plays_the_duel(void)
     struct hak_race race;
     hak_race_start(&race, 0xf, 1);
     hak_race_end_laps(&race);
-    UNIT_CHECK(race.state == HAK_RACE_OVER && race.candidate == 0); // nobody has played
+    UNIT_CHECK(race.state == HAK_RACE_OVER && race.candidate == 0); // no variant has played
     hak_race_start(&race, 0xf, 1);
     while (race.laps == 0) {
         hak_race_note(&race, play_round(&game, &race), false);

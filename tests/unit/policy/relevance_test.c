@@ -1,11 +1,11 @@
-// An option matters where what it changes costs the program a hundredth of its time, and nowhere else.
+// An option is relevant if what it changes costs the program a hundredth of its time, and only then.
 #include "../unit.h"
 #include "base/options.h"
 #include "policy/relevance.h"
 
 enum { MIB = 1 << 20 };
 
-// A busy processor's second in which the allocator had nothing to do.
+// A second of a busy processor in which the allocator had nothing to do.
 static const struct hak_activity quiet = {.wall_ns = 1000000000, .processor_ns = 1000000000};
 
 static bool parcels_matter(struct hak_activity activity)

@@ -1,4 +1,4 @@
-// When memory is short, one kind of free memory more is given back in each tick, and then all.
+// When memory is short, each tick gives back one more kind of free memory, and in the end all.
 #include "policy/response.h"
 
 #include "../unit.h"
@@ -15,11 +15,11 @@ static void shortage_goes_on_step_by_step(void)
     UNIT_EQUAL(response.urgency, HAK_URGENCY_KEPT);
     UNIT_CHECK(!hak_response_next(&response, true));
     UNIT_EQUAL(response.urgency, HAK_URGENCY_IDLE);
-    UNIT_CHECK(hak_response_next(&response, true)); // all
+    UNIT_CHECK(hak_response_next(&response, true)); // all kinds
     UNIT_EQUAL(response.urgency, HAK_URGENCY_IDLE);
 }
 
-// A program that needs nearly all of its group does not lose its magazines in every tick.
+// A program that needs nearly all of its group's memory does not lose its magazines in every tick.
 static void all_is_given_back_now_and_then(void)
 {
     unsigned times = 0;

@@ -1,5 +1,5 @@
-// An interval for any moment: the truth is inside at all of them, 24 times in 25. Where a coin alone decides about the
-// sign of a figure that holds for whatever figures; and what costs the same is named by at most one sequence in 33.
+// An interval that is valid at any moment: the truth is inside at all moments, 24 times in 25. If only a coin decides on the
+// sign of a figure, that holds for any figures; and at most one sequence in 33 finds a difference between equal costs.
 #include "../unit.h"
 #include "noise.h"
 #include "policy/sequence.h"
@@ -21,7 +21,7 @@ static void known_figures_have_their_known_interval(void)
     UNIT_CHECK(estimate.mean > 0.19999 && estimate.mean < 0.20001);
     UNIT_CHECK(estimate.high - estimate.mean > 0.0343 && estimate.high - estimate.mean < 0.0345);
     UNIT_CHECK(estimate.mean - estimate.low - (estimate.high - estimate.mean) < 1e-9);
-    // Half as wide with some four times as many.
+    // Half as wide with about four times as many figures.
     for (unsigned i = 0; i < 400; i++) {
         hak_sequence_note(&sequence, i % 2 == 0 ? 0.1 : 0.3);
     }
@@ -41,7 +41,7 @@ static void figures_that_are_all_the_same_leave_no_doubt(void)
                hak_sequence_saving(0, 5) == -1);
 }
 
-// At any moment: the interval is looked at after each figure.
+// At any moment: the interval is checked after each figure.
 static unsigned sequences_that_exclude(double truth, double (*draw)(double))
 {
     unsigned wrong = 0;
@@ -69,7 +69,7 @@ static double draw_normal(double mean)
     return mean + 0.1 * (chance() + chance() + chance() + chance() - 2);
 }
 
-// Of two rounds that cost the same, but for noise; seldom one costs four times as much.
+// Two rounds with the same cost, except for noise; rarely one costs four times as much.
 static double draw_disturbed(double mean)
 {
     const double first = chance() < 0.05 ? 4 : 1 + 0.3 * chance();
@@ -77,7 +77,7 @@ static double draw_disturbed(double mean)
     return mean + hak_sequence_saving(first, second);
 }
 
-// A large figure now and then, and small ones of the other sign; but a coin says which sign.
+// A large figure now and then, and small ones of the other sign; but a coin decides which sign.
 static double draw_skewed(double mean)
 {
     const double figure = chance() < 0.02 ? 1 : -0.02;
@@ -93,8 +93,8 @@ static void the_truth_is_inside_at_all_moments(void)
     UNIT_CHECK(sequences_that_exclude(0, draw_skewed) <= SEQUENCES / 14);
 }
 
-// What chance makes of figures that differ by their sign only, as exact as numbers can be: no sample, but all of them.
-// `wins[k]`: how probable it is that k of the figures so far are above zero, and nothing is decided.
+// How often figures that differ only by their sign lead to a decision: computed exactly over all sequences, without sampling.
+// `wins[k]`: the probability that k of the figures so far are above zero, and nothing is decided.
 static double decided_by_a_coin(unsigned least, bool is_one_sided)
 {
     static double wins[FIGURES + 1];

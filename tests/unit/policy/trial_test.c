@@ -1,12 +1,12 @@
-// A trial finds which of two values costs less, whoever has it; says so when there is no difference that matters;
-// and where there is none, decides for one at most one time in twenty, however often it is looked at.
+// A trial finds which of two values costs less, whichever group has it, and says when there is no difference that matters.
+// Where there is none, it decides for one at most one time in twenty, however often it is checked.
 #include "../unit.h"
 #include "noise.h"
 #include "policy/trial.h"
 
 enum { TRIALS = 400, PAIRS_MOST = 1000 };
 
-// What a group costs in a half, of `work` seconds; `price`: of the value that it has.
+// What a group with `work` seconds of work costs in a half; `price`: of the group's value.
 static struct hak_round half_of(double work, double price)
 {
     const double noise = 1 + 0.6 * (chance() - 0.5);
@@ -23,7 +23,7 @@ struct outcome {
     uint64_t pairs;
 };
 
-// `roles`: how much more the threads of the second group work, and pay for it.
+// `roles`: how much more the threads of the second group work, and cost.
 static struct outcome play(double first, double second, double roles)
 {
     struct outcome outcome = {{0}, 0};
@@ -74,7 +74,7 @@ static void pairs_without_work_say_nothing(void)
     UNIT_CHECK(trial.sequence.count == 0 && trial.idle_pairs == 100);
 }
 
-// One thread alone is in one group: the other's half has nothing, and each value has one half.
+// A single thread is in one group: the other group's half is empty, and each value has one half.
 static void one_thread_alone_is_compared_with_itself(void)
 {
     struct hak_trial trial;

@@ -1,7 +1,7 @@
-// Canaries and zeros of blocks of every length: all of a block is looked at, and nothing beside it is touched.
+// Canaries and zeros of blocks of every length: the check covers all of a block, and nothing beside it is touched.
 #include "clearing.h"
 
-// The last two bytes of a canary say how long the padding is: what changes them may say so of another.
+// The last two bytes of a canary hold the length of the padding: a write to them may give another length.
 enum { WORD = 8, LENGTH = 2 };
 
 static void a_changed_byte_is_seen(size_t bytes, size_t offset)

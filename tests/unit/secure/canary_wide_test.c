@@ -1,4 +1,4 @@
-// Blocks of every length are cleared and looked at as by hardened_secure.c, with the widest vectors.
+// Blocks of every length are cleared and checked as hardened_secure.c does it, with the widest vectors.
 #define HAK_IS_WIDE 1
 #include "base/cpu.h"
 #include "clearing.h"

@@ -1,4 +1,4 @@
-// clearing.h -- clearing blocks of every length, and looking at them: with vectors of one width or the other.
+// clearing.h -- clears blocks of every length and checks them, with vectors of one width or the other.
 #ifndef HAK_TESTS_CLEARING_H
 #define HAK_TESTS_CLEARING_H
 

@@ -1,4 +1,4 @@
-// A unit that becomes the pool's in a hardened heap lies between guards: or, where the kernel refuses those, stays as it was.
+// A free unit that becomes memory of a hardened heap's pool gets guards around it; if the kernel refuses them, it stays free.
 #include "slab/feed.h"
 
 #include <unistd.h>
@@ -47,7 +47,7 @@ int main(void)
     UNIT_EQUAL(hak_arena.free_bytes, free_bytes);
     UNIT_EQUAL(hak_arena.slab_bytes, slab_bytes);
     hak_fake.refuse_guard = false;
-    UNIT_CHECK(!hak_feed_pool(0, 1, HAK_UNIT_BYTES)); // no item so large would be made
+    UNIT_CHECK(!hak_feed_pool(0, 1, HAK_UNIT_BYTES)); // no item of that size would be made
     UNIT_CHECK(hak_feed_pool(0, 1, page));
     UNIT_EQUAL(hak_arena.free_bytes, free_bytes - HAK_UNIT_BYTES);
     const char *unit = run->base;
@@ -55,7 +55,7 @@ int main(void)
     for (size_t at = page; at < HAK_UNIT_BYTES - page; at++) {
         UNIT_EQUAL(unit[at], 0);
     }
-    UNIT_CHECK(!hak_feed_pool(0, 1, page)); // it has some
+    UNIT_CHECK(!hak_feed_pool(0, 1, page)); // the pool has some
     char *item = hak_pool_take(page);
     UNIT_CHECK(item >= unit + page && item + 2 * page <= unit + HAK_UNIT_BYTES);
     return 0;

@@ -1,5 +1,5 @@
-// Threads that have no cache of their own share one, and none of their blocks gets a guard: no thread counts there for itself.
-// (ThreadSanitizer judges that.)
+// Threads without a cache of their own share one, and none of their blocks gets a guard, as no thread counts its calls there.
+// (ThreadSanitizer is the judge.)
 #include <pthread.h>
 
 #include "../census.h"

@@ -1,4 +1,4 @@
-// A slot between guards serves one block after the other, also when the kernel does not do as it is asked.
+// A guard slot serves one block after another, also if the kernel refuses what is asked of it.
 #include "secure/guard.h"
 
 #include "../census.h"
@@ -39,7 +39,7 @@ static void give_all(size_t count)
     }
 }
 
-// As of memory that is locked.
+// As with locked memory.
 static void pages_that_are_not_given_back_are_zeros_again(void)
 {
     hak_fake.refuse_purge = true;
@@ -95,13 +95,13 @@ static void those_in_use_are_visited(void)
     UNIT_EQUAL(count_seen(&seen), 1);
     UNIT_CHECK(seen.start == block && seen.bytes == BYTES);
     UNIT_EQUAL(take_all(), HAK_GUARD_SLOTS - 1);
-    UNIT_EQUAL(count_seen(&seen), 2); // it does not want more
+    UNIT_EQUAL(count_seen(&seen), 2); // the visitor wants no more
     give_all(HAK_GUARD_SLOTS - 1);
     give_back(block);
     UNIT_EQUAL(count_seen(&seen), 0);
 }
 
-// That of the class is 16; a rule for its site may ask for more.
+// The class has an alignment of 16; a rule for the site may ask for more.
 static void a_block_is_aligned_as_its_request_says(void)
 {
     for (size_t alignment = 1; alignment <= 4096; alignment *= 2) {
@@ -112,7 +112,7 @@ static void a_block_is_aligned_as_its_request_says(void)
     }
 }
 
-// Nothing faults there: it is found when the slot's turn comes.
+// Such a write does not fault: it is found when the slot's turn comes.
 static void a_write_to_a_freed_block_that_is_not_guarded_is_found(void)
 {
     char *block = take();

@@ -1,5 +1,5 @@
-// What the stock and the quarantine of a thread hold goes back into its slab, also when there is no memory to carry it in,
-// and when its owner is busy.
+// The blocks in a thread's stock and quarantine go back into their slabs, also if there is no memory for parcels,
+// and if the owner is busy.
 #include "secure/hardened.h"
 
 #include "../census.h"
@@ -19,7 +19,7 @@ static void start(void)
     hak_option_choose(&hak_options.quarantine_bytes, 1 << 20, HAK_FROM_PROGRAM);
     hak_start_process();
     new_thread();
-    hak_sweep_everything(); // has a cache of its own from now on
+    hak_sweep_everything(); // it has a cache of its own from now on
 }
 
 static void no_memory_is_left(void)
@@ -45,7 +45,7 @@ static size_t out_of_their_slab(void)
     return out;
 }
 
-// The blocks of one thread that another one frees: they lie in its quarantine.
+// Blocks of one thread that another one frees: they are in the other's quarantine.
 static struct hak_cache *freed_by_another(struct hak_cache *owner)
 {
     become(owner);
@@ -76,7 +76,7 @@ static void they_go_home_without_memory(struct hak_cache *owner)
     UNIT_EQUAL(out_of_their_slab(), 0);
 }
 
-// Nobody waits for two locks: they stay where they are until somebody comes again.
+// No thread waits for a second lock: the blocks stay where they are until a thread comes again.
 static void they_stay_while_their_owner_is_busy(struct hak_cache *owner)
 {
     struct hak_cache *other = freed_by_another(owner);
@@ -94,7 +94,7 @@ int main(void)
 {
     start();
     struct hak_cache *owner = new_thread();
-    end(freed_by_another(owner)); // all that this takes is there from now on
+    end(freed_by_another(owner)); // all that this needs exists from now on
     no_memory_is_left();
     they_go_home_without_memory(owner);
     they_stay_while_their_owner_is_busy(owner);

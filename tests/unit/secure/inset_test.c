@@ -1,5 +1,5 @@
 // pages: 16384 65536
-// Blocks between guards, in mappings of their own.
+// Guarded blocks, in mappings of their own.
 #include "secure/inset.h"
 
 #include <string.h>
@@ -87,8 +87,8 @@ static void guarded_ones_stay_when_refused(void)
     hak_mapping_end(mapping);
 }
 
-// What is shut is neither given back nor opened again: it is no longer the block's, and what it had stands behind no block that
-// has grown into it.
+// An inaccessible end that can neither be purged nor made accessible again no longer belongs to the block, and its old content is
+// not behind a block that has grown over it.
 static void guarded_ones_shrink_when_all_is_refused(void)
 {
     struct hak_run *mapping = guarded(HAK_KIB(200));
@@ -96,16 +96,16 @@ static void guarded_ones_shrink_when_all_is_refused(void)
     hak_fake.refuse_purge = true;
     hak_fake.refuse_unguard = true;
     UNIT_CHECK(hak_hook_inset_resize(mapping, HAK_KIB(100)) && mapping->bytes == HAK_KIB(100));
-    hak_hook_inset_freed(mapping); // all of it can be looked at
+    hak_hook_inset_freed(mapping); // all of it can be read
     hak_fake.refuse_purge = false;
     hak_fake.refuse_unguard = false;
     UNIT_CHECK(hak_hook_inset_resize(mapping, HAK_KIB(150) + 1));
     UNIT_EQUAL(mapping->base[HAK_KIB(100) - 1], 1);
-    hak_hook_inset_freed(mapping); // or it ends the process
+    hak_hook_inset_freed(mapping); // it ends the process if not
     hak_mapping_end(mapping);
 }
 
-// Guards cannot be touched, also when their addresses could not be given back: those serve nobody.
+// Guards cannot be touched, also if their addresses could not be released: those serve no block.
 static void guards_serve_nobody(void)
 {
     const size_t page = hak_os_page_bytes();
@@ -123,7 +123,7 @@ int main(void)
     UNIT_CHECK(hak_map_start());
     hak_arena_start();
     hak_options.huge_start_bytes = SIZE_MAX;
-    hak_mapping_end(map(SUPER(1), 1)); // what descriptors need is mapped now
+    hak_mapping_end(map(SUPER(1), 1)); // so that the memory for descriptors is mapped
     if (hak_os_page_bytes() < HAK_UNIT_BYTES) {
         guarded_ones_are_half_of_the_mappings();
         guarded_ones_grow_and_shrink();

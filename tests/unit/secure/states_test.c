@@ -1,8 +1,8 @@
 // args: 1000000
 // args in tsan: 50000
 // args in aarch64: 50000
-// States of a hardened slab's blocks: what was written where nobody may write is found, and a block that changes
-// while it is looked at is never taken for one.
+// The states of a hardened slab's blocks: a write to memory that no one may write to is found, and a block that changes
+// during a check is never reported as such a write.
 #include "secure/states.h"
 #include "slab/runs.h"
 #include "slab/slab.h"
@@ -17,11 +17,11 @@
 
 enum { TAG = 0x500, REQUEST = 8000 };
 
-static struct hak_owner owner; // its address is all that counts
-static unsigned long changes;  // in all
+static struct hak_owner owner; // only its address counts
+static unsigned long changes;  // in total
 static atomic_bool is_changing;
 
-// A slab of blocks that are long enough for others to change them in the middle of a look.
+// A slab whose blocks are long enough for others to change them in the middle of a check.
 static struct hak_run *make(void)
 {
     unsigned size_class = 0;
@@ -71,7 +71,7 @@ static void *change(void *argument)
     return NULL;
 }
 
-// The others are with the program: of these only the ends are looked at, so that the looks are mostly at the first.
+// The other blocks are with the program: only their ends are checked, so most of the time goes into the first one.
 static void a_block_may_change_while_it_is_looked_at(void)
 {
     struct hak_run *slab = make();
@@ -92,7 +92,7 @@ static void a_block_may_change_while_it_is_looked_at(void)
     hak_slab_end(slab);
 }
 
-// They are known to be zeros, whatever they were before: the next slab there need not be cleared again.
+// They are known to be zeros, whatever they were before: the next slab there need not clear them again.
 static void what_ended_as_zeros_begins_as_zeros(void)
 {
     struct hak_run *run = hak_runs_take(0, HAK_KIB(512), 1, HAK_RUN_LARGE, false);
@@ -111,8 +111,8 @@ static void what_ended_as_zeros_begins_as_zeros(void)
         hak_states_give(held_of(slab, turn), bytes, HAK_CHECKS_ALL);
         hak_slab_end(slab);
     }
-    UNIT_CHECK(hak_arena.dirty_bytes > 0); // and are still to be given back
-    // Unless a block was in use to the end, as one of a heap may be.
+    UNIT_CHECK(hak_arena.dirty_bytes > 0); // they still wait to be purged
+    // Unless a block was in use to the end, as a heap's block may be.
     struct hak_run *slab = make();
     const size_t bytes = hak_classes[slab->size_class].bytes;
     char *block = held_of(slab, 1).block;

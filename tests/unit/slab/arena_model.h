@@ -1,4 +1,4 @@
-// arena_model.h -- random takes, gives, resizes, purges and trims of runs against a model of every unit.
+// arena_model.h -- random takes, gives, resizes, purges and trims of runs, checked against a model of every unit.
 #ifndef HAK_TESTS_UNIT_SLAB_ARENA_MODEL_H
 #define HAK_TESTS_UNIT_SLAB_ARENA_MODEL_H
 
@@ -16,7 +16,7 @@ enum { MODEL_SUPERS = 4096, MOST_RUNS = 60, LONGEST = 200 };
 
 enum unit { UNIT_FREE, UNIT_DIRTY, UNIT_USED };
 
-// By slot of the window. A unit that is not mapped counts as free.
+// By slot of the window. An unmapped unit counts as free.
 static unsigned char model[MODEL_SUPERS * HAK_SUPER_UNITS];
 
 struct run {
@@ -37,7 +37,7 @@ static size_t model_index(const char *start)
     return index;
 }
 
-// Who has dirty units is in a queue of its shard, by the age of its latest. Returns their bytes.
+// A superslab with dirty units is in a queue of its shard, by the age of its latest. Returns their bytes.
 static size_t check_dirty(const struct hak_shard *shard)
 {
     size_t dirty = 0;
@@ -57,7 +57,7 @@ static size_t check_dirty(const struct hak_shard *shard)
     return dirty;
 }
 
-// Who is wholly free is in the list of those. Returns how many they are.
+// A wholly free superslab is in the list of those. Returns their number.
 static size_t check_whole(const struct hak_shard *shard)
 {
     size_t supers = 0;
@@ -92,7 +92,7 @@ static void check_queues(void)
     UNIT_EQUAL(pages, 0);
 }
 
-// The sums are exact unless they may be late.
+// The sums are exact unless they may lag behind.
 static void tell_if_late(void)
 {
     if (hak_arena.untold_most != 0) {
@@ -100,7 +100,7 @@ static void tell_if_late(void)
     }
 }
 
-// What the arena says of every unit, and the sums it keeps.
+// The arena's view of every unit, and its sums.
 static void check_model(void)
 {
     size_t supers = 0;
@@ -126,7 +126,7 @@ static void check_model(void)
     check_queues();
 }
 
-// In huge pages the free neighbours become resident with a used unit.
+// In huge pages, the free units beside a used one become resident with it.
 static void model_use(size_t first, size_t units)
 {
     for (size_t unit = first; unit < first + units; unit++) {
@@ -234,7 +234,7 @@ static void one_random_step(struct ht_random *random)
         const size_t bytes = hak_arena.super_bytes;
         const size_t gone = hak_superslabs_trim();
         UNIT_EQUAL(hak_arena.super_bytes, bytes - gone);
-        for (size_t slot = 0; slot < MODEL_SUPERS; slot++) { // no longer there, so no longer dirty
+        for (size_t slot = 0; slot < MODEL_SUPERS; slot++) { // no longer mapped, so no longer dirty
             if (hak_map_in_slot(slot) == NULL) {
                 memset(&model[slot * HAK_SUPER_UNITS], UNIT_FREE, HAK_SUPER_UNITS);
             }

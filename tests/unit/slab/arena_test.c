@@ -1,10 +1,10 @@
 // soak in: tsan
 // pages: 16384 65536
-// The arena against a model of every unit; huge pages, what is on its way back, refusals.
+// The arena against a model of every unit; huge pages, memory on its way back, refusals.
 #include "arena_model.h"
 #include "slab/mapping.h"
 
-// What was mapped is old enough to tell whether it is used.
+// The mapped memory gets old enough to judge whether it is used.
 static void time_passes(void)
 {
     hak_fake.now_ns += UINT64_C(1000000000);
@@ -18,9 +18,9 @@ static void huge_pages_are_asked_for_when_the_heap_is_dense(void)
     hak_options.huge_start_bytes = HAK_MIB(8);
     take(32, 32);
     UNIT_EQUAL(hak_fake.huge_asks, 0);
-    UNIT_EQUAL(hak_fake.huge_refusals, 1); // small yet: spared them
+    UNIT_EQUAL(hak_fake.huge_refusals, 1); // small so far: it opts out of them
     take(32, 32);
-    hak_arena.part_bytes = 0; // no block is taken for dense
+    hak_arena.part_bytes = 0; // no block counts as dense
     take(64, 64);
     hak_fake.resident_bytes = 0; // large enough, but sparse
     time_passes();
@@ -29,7 +29,7 @@ static void huge_pages_are_asked_for_when_the_heap_is_dense(void)
     hak_fake.resident_bytes = SIZE_MAX;
     take(1, 1);
     UNIT_EQUAL(hak_fake.huge_asks, 1);
-    UNIT_EQUAL(hak_arena.dirty_bytes, 31 * HAK_UNIT_BYTES); // its huge page
+    UNIT_EQUAL(hak_arena.dirty_bytes, 31 * HAK_UNIT_BYTES); // in its huge page
     hak_options.huge_start_bytes = HAK_MIB(16);
     take(16, 16);
     UNIT_EQUAL(hak_fake.huge_asks,
@@ -48,7 +48,7 @@ static void huge_pages_are_asked_for_when_the_heap_is_dense(void)
     hak_arena.huge_pages = HAK_HUGE_NEVER;
 }
 
-// Superslabs, so many, are taken; so many of them ask.
+// Take this many superslabs; of them `asks` ask for huge pages.
 static void take_asking(unsigned supers, size_t asks)
 {
     const size_t before = hak_fake.huge_asks;
@@ -62,7 +62,7 @@ static void dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time(void
 {
     hak_arena.huge_pages = HAK_HUGE_MADVISE;
     hak_options.huge_start_bytes = 0;
-    hak_arena.part_bytes = SIZE_MAX; // a block is taken for dense
+    hak_arena.part_bytes = SIZE_MAX; // a block counts as dense
     const size_t refused = hak_fake.huge_refusals;
     take_asking(2, 2);
     UNIT_EQUAL(hak_fake.huge_refusals, refused);
@@ -72,13 +72,13 @@ static void dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time(void
     UNIT_EQUAL(hak_fake.huge_refusals, refused); // it may be chance
     take_asking(1, 1);
     hak_fake.touch_ns = 0;
-    UNIT_EQUAL(hak_fake.huge_refusals, refused + 1); // the one that was dear: its other half
+    UNIT_EQUAL(hak_fake.huge_refusals, refused + 1); // the slow one: its other half
     UNIT_EQUAL(hak_map_super(runs[run_count - 1].slab->base)->huge_units, 0);
     take_asking(2, 0);
     hak_fake.now_ns += 98 * dear_ns;
     take_asking(2, 0);
     hak_fake.now_ns += 2 * dear_ns;
-    // One that takes longer has waited for something else: the rest after it is no longer.
+    // A touch that takes longer has waited for something else: the pause after it is no longer.
     hak_fake.touch_ns = 3 * dear_ns;
     take_asking(1, 1);
     hak_fake.touch_ns = 0;
@@ -87,7 +87,7 @@ static void dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time(void
     hak_fake.now_ns += 100 * dear_ns;
     take_asking(5, 5);
     check_model();
-    // One that is taken again after it was given back decides anew.
+    // A huge page that is taken again after it was purged decides again.
     const unsigned last = run_count - 1;
     struct hak_super *super = hak_map_super(runs[last].slab->base);
     UNIT_EQUAL(super->huge_units, ~UINT64_C(0));
@@ -101,7 +101,7 @@ static void dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time(void
     hak_fake.touch_ns = 0;
     UNIT_EQUAL(hak_fake.huge_refusals, refused + 3);
     UNIT_EQUAL(super->huge_units, 0);
-    // What the user wants is asked for whatever it costs.
+    // What the user wants is asked for, whatever it costs.
     hak_options.huge_dear_us = 0;
     hak_fake.now_ns += UINT64_C(1000000000);
     hak_fake.touch_ns = UINT64_C(10000000);
@@ -113,8 +113,8 @@ static void dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time(void
     hak_arena.huge_pages = HAK_HUGE_NEVER;
 }
 
-// The clock goes on by ticks: an eighth of those that take half of the limit find one between their beginning and their end,
-// and half of those that take twice as much.
+// The clock advances in ticks: an eighth of the touches that take half of the limit see one between start and end,
+// and half of those that take twice the limit.
 static void what_huge_pages_take_is_right_in_the_mean(void)
 {
     hak_arena.huge_pages = HAK_HUGE_MADVISE;
@@ -135,7 +135,7 @@ static void what_huge_pages_take_is_right_in_the_mean(void)
     hak_arena.huge_pages = HAK_HUGE_NEVER;
 }
 
-// What went back the kernel has at hand.
+// The kernel has memory that went back at hand.
 static void huge_pages_are_no_longer_dear_once_much_went_back(void)
 {
     enum { SUPERS = 17 };
@@ -160,12 +160,12 @@ static void huge_pages_are_no_longer_dear_once_much_went_back(void)
     hak_arena.huge_pages = HAK_HUGE_NEVER;
 }
 
-// Of what went back in parts the page tables are left, which keep huge pages away.
+// Memory that was purged in parts keeps its page tables, which prevent huge pages.
 static void what_went_back_in_parts_loses_its_page_tables(void)
 {
     hak_arena.huge_pages = HAK_HUGE_MADVISE;
     const size_t drops = hak_fake.table_drops;
-    take(16, 64); // a half of a huge page
+    take(16, 64); // half of a huge page
     take(48, 16);
     UNIT_EQUAL(hak_fake.table_drops, drops); // it was never used
     for (unsigned i = 0; i < 2; i++) {
@@ -178,11 +178,11 @@ static void what_went_back_in_parts_loses_its_page_tables(void)
     hak_arena.huge_pages = HAK_HUGE_NEVER;
 }
 
-// The other half of the superslab is in use, and goes on with small pages; when it is used for the first time later, that is timed.
+// The other half of the superslab is in use, and keeps small pages; when it is first used later, that is timed.
 static void each_huge_page_decides_for_itself(void)
 {
     const uint64_t low = UINT64_C(0xFFFFFFFF);
-    hak_options.deterministic = 1; // nothing is looked at, all is dense
+    hak_options.deterministic = 1; // nothing is examined, everything counts as dense
     take(16, 64);
     take(16, 16);
     take(16, 16);
@@ -203,7 +203,7 @@ static void each_huge_page_decides_for_itself(void)
     UNIT_EQUAL(hak_fake.table_drops, drops + 1);
     check_model();
     give_all();
-    // Of a superslab that is mapped with both halves huge, each is new until it is used.
+    // In a superslab that was mapped with both halves huge, each half is new until it is used.
     take(32, 64);
     super = hak_map_super(runs[0].slab->base);
     UNIT_EQUAL(super->huge_units, ~UINT64_C(0));
@@ -215,7 +215,7 @@ static void each_huge_page_decides_for_itself(void)
     hak_arena.huge_pages = HAK_HUGE_NEVER;
 }
 
-// While units are being given back nobody may get them.
+// While units are being purged, no request may get them.
 static void take_meanwhile(void *start, size_t bytes)
 {
     hak_fake.on_purge = NULL;
@@ -278,7 +278,7 @@ static void young_and_few(void)
     hak_map.next_slot = 0;
 }
 
-// Of a superslab with huge pages one half goes back first; the other half's units, which share their
+// One half of a superslab with huge pages goes back first; the other half's free units, which share their huge
 // page with one in use, have waited as long as before.
 static void a_part_goes_back_in_its_own_time(void)
 {
@@ -294,7 +294,7 @@ static void a_part_goes_back_in_its_own_time(void)
     const struct hak_purge_age age = {5, 10};
     hak_arena.tick = 205;
     UNIT_EQUAL(hak_purge(age, SIZE_MAX), 32 * HAK_UNIT_BYTES);
-    UNIT_EQUAL(super->huge_units, ~UINT64_C(0)); // a huge page as a whole
+    UNIT_EQUAL(super->huge_units, ~UINT64_C(0)); // a whole huge page
     hak_arena.tick = 209;
     UNIT_EQUAL(hak_purge(age, SIZE_MAX), 0);
     hak_arena.tick = 210;
@@ -329,7 +329,7 @@ static void groups_of_superslabs_have_ages_of_their_own(void)
     UNIT_EQUAL(hak_purge_groups(ages, SIZE_MAX), 0);
     hak_arena.tick = 320;
     UNIT_EQUAL(hak_purge_groups(ages, SIZE_MAX), HAK_SUPER_BYTES);
-    // What is used again after that is counted for its group.
+    // What is used again after that counts for its group.
     const uint64_t before[HAK_VARIANTS] = {hak_variants.retaken_bytes[0],
                                            hak_variants.retaken_bytes[1]};
     take(64, 1);
@@ -351,7 +351,7 @@ static uint64_t retaken_bytes(void)
     return hak_variants.retaken_bytes[0] + hak_variants.retaken_bytes[1];
 }
 
-// One unit of a huge page that was given back: all of it is there again.
+// One unit of a purged huge page is used: the whole page is resident again.
 static void a_huge_page_is_taken_again_as_a_whole(void)
 {
     take(32, 32);

@@ -1,6 +1,6 @@
 // soak in: tsan
-// What an operation of the arena looks at does not grow with the heap: that of 1,000 superslabs takes a few
-// looks more than that of 10, for the tree of gaps is higher.
+// How much an operation of the arena visits does not grow with the heap: among 1,000 superslabs it visits a few
+// more than among 10, as the tree of gaps is higher.
 #include "../unit.h"
 #include "base/check.h"
 #include "base/options.h"
@@ -25,7 +25,7 @@ static struct hak_run *take(unsigned units, unsigned align_units)
 
 static void fill(unsigned supers, unsigned units)
 {
-    hak_map.next_slot = 4000; // over the edges of blocks in the tree
+    hak_map.next_slot = 4000; // across the edges of blocks in the tree
     run_count = supers * (HAK_SUPER_UNITS / units);
     for (unsigned i = 0; i < run_count; i++) {
         runs[i] = take(units, 1);
@@ -45,9 +45,9 @@ static void empty(void)
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
 }
 
-// Each of these has a heap of so many superslabs, and returns what one operation looked at.
+// Each of these has a heap of this many superslabs, and returns how much one operation visited.
 
-// A block of 0.5 MiB among such, far behind the one before.
+// A block of 0.5 MiB among others of its size, far behind the one before.
 static size_t looks_of_a_pair(unsigned supers)
 {
     size_t before = 0;
@@ -62,11 +62,11 @@ static size_t looks_of_a_pair(unsigned supers)
     return looks;
 }
 
-// No gap is long enough, and then one is: behind the last superslab.
+// No gap is long enough, then one is: behind the last superslab.
 static size_t looks_of_a_long_run(unsigned supers)
 {
     fill(supers, 1);
-    for (unsigned i = 0; i < run_count; i += 2) { // each second unit
+    for (unsigned i = 0; i < run_count; i += 2) { // every second unit
         hak_runs_give(runs[i]);
         runs[i] = NULL;
     }
@@ -78,7 +78,7 @@ static size_t looks_of_a_long_run(unsigned supers)
     return looks;
 }
 
-// Rows that are long enough begin everywhere but at the right place.
+// Long enough rows start everywhere but at an aligned place.
 static size_t looks_of_an_aligned_run(unsigned supers, unsigned align_units)
 {
     fill(supers, 2);
@@ -101,7 +101,7 @@ static size_t looks_at_whole_superslabs(unsigned supers)
     return looks_of_an_aligned_run(supers, HAK_SUPER_UNITS);
 }
 
-// What a free of a large block does when more waits than may: one superslab goes back, the one that waited longest.
+// A free of a large block when more waits than may: one superslab goes back, the one that waited longest.
 static size_t looks_of_a_purge(unsigned supers)
 {
     fill(supers, 64);
@@ -121,7 +121,7 @@ static size_t looks_of_a_purge(unsigned supers)
     return looks;
 }
 
-// All that is dirty shares huge pages with what is in use, and has to wait for longer.
+// Everything dirty shares huge pages with units in use, and has to wait longer.
 static size_t looks_of_a_purge_in_vain(unsigned supers)
 {
     fill(supers, 16);
@@ -158,7 +158,7 @@ static void check(size_t (*looks_of)(unsigned supers))
     UNIT_CHECK(many <= few + MORE);
 }
 
-// Of alignments below a superslab the tree knows nothing: so many looks are made, not one for each superslab.
+// The tree knows nothing of alignments below a superslab: a fixed number is visited, not each superslab.
 static void other_alignments_are_bounded(void)
 {
     const size_t thousand = looks_of_an_aligned_run(MANY, 4);

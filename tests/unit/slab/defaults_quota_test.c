@@ -1,4 +1,4 @@
-// Where the memory is limited, its share of the magazines is divided by the processors that the groups have the time of.
+// If memory is limited, the magazines' share of it is divided by the number of processors whose time the groups get.
 #include "slab/defaults.h"
 
 #include "../unit.h"

@@ -1,5 +1,5 @@
-// Defaults that the control group's limits make: read when the heap grows beyond its first
-// superslab, once, and never in place of what somebody chose, not even at the same moment.
+// Defaults from the control group's limits: read once, when the heap grows beyond its first superslab,
+// and never in place of a chosen value, not even one chosen at the same moment.
 #include "slab/defaults.h"
 #include "slab/runs.h"
 
@@ -17,8 +17,8 @@ static const struct hak_fake_file files[] = {{"/proc/self/cgroup", "0::/\n"},
                                              {"/sys/fs/cgroup/cpu.max", "200000 100000\n"},
                                              {NULL, NULL}};
 
-// The program sets what stands there anyway while a learner is in the middle of setting something else: that is the hardest case
-// to tell from one in which nobody has set anything. So it waits until the learner is through.
+// The program sets an option to its present value while a learner is in the middle of setting another value: this case is hardest
+// to tell from an option that was never set. So the program waits until the learner has finished.
 enum { CHOSEN = 4242, LEARNT = 7 };
 static _Atomic(bool) learner_is_at_it;
 static _Atomic(bool) program_waits;
@@ -66,7 +66,7 @@ int main(void)
     UNIT_CHECK(hak_map_start());
     hak_arena_start();
     hak_option_choose(
-        &hak_options.magazine_bytes, HAK_MIB(16), HAK_FROM_PROGRAM); // what is the default anyway
+        &hak_options.magazine_bytes, HAK_MIB(16), HAK_FROM_PROGRAM); // the default itself
     struct hak_run *first = hak_runs_take(0, HAK_SUPER_BYTES, 1, HAK_RUN_LARGE, false);
     UNIT_EQUAL(hak_fake.file_reads, 0);
     UNIT_EQUAL(hak_options.dirty_bytes, HAK_MIB(2));

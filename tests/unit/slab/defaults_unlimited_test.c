@@ -1,5 +1,5 @@
-// Where nothing limits the memory, all processors together may keep full magazines, and nobody looks how many of them the
-// groups have the time of: three groups and the mount, two files each, and the one that names them.
+// If nothing limits memory, all processors together may keep full magazines, and nothing reads how many of them the
+// groups get the time of: that would be three groups and the mount, two files each, and the file that names them.
 #include "slab/defaults.h"
 
 #include "../unit.h"

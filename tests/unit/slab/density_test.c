@@ -1,6 +1,6 @@
 // pages: 16384 65536
-// Which memory asks for huge pages: what was handed out of slabs tells whether the heap is dense, and what is in larger blocks
-// once they are old enough.
+// Which memory asks for huge pages: the part of slabs that was handed out tells whether the heap is dense; so does the content of
+// larger blocks, once they are old enough.
 #include "../unit.h"
 #include "base/options.h"
 #include "meta/map.h"
@@ -14,7 +14,7 @@
 
 enum { SLABS = 4 * HAK_SUPER_UNITS, TAG = 0x500 };
 
-static struct hak_owner owner; // its address is all that counts
+static struct hak_owner owner; // only its address counts
 static struct hak_run *slabs[SLABS];
 
 static void time_passes(void)
@@ -23,7 +23,7 @@ static void time_passes(void)
     hak_arena_read_clock();
 }
 
-// Slabs of which that part of the blocks is handed out, and kept by the program.
+// Slabs of which the program holds this part of the blocks.
 static void make_slabs(unsigned size_class, unsigned blocks)
 {
     static void *taken[4096];
@@ -55,7 +55,7 @@ static unsigned class_of(size_t bytes)
     return size_class;
 }
 
-// Nothing in any page: what counts is how far a slab was handed out, at once, and whatever came back since.
+// No page has content: what counts is how far a slab was handed out, at once, whatever was freed since.
 static void blocks_up_to_a_page_count_when_they_are_handed_out(void)
 {
     const size_t sizes[] = {16, 512, 4096};
@@ -72,7 +72,7 @@ static void blocks_up_to_a_page_count_when_they_are_handed_out(void)
     }
 }
 
-// Of larger blocks the program may have written little: they count by what is in them.
+// The program may have written little of larger blocks: their content counts.
 static void larger_blocks_count_by_what_is_in_them(void)
 {
     const unsigned size_class = class_of(5120);
@@ -85,8 +85,8 @@ static void larger_blocks_count_by_what_is_in_them(void)
     end_slabs();
 }
 
-// What is free tells nothing, and a heap that has become small is judged by what is left of it. With nothing left it is taken for
-// what it was.
+// Free memory tells nothing; a heap that has become small is judged by what is left of it. With nothing left it counts as what it
+// was.
 static void free_superslabs_make_no_heap_sparse(void)
 {
     const unsigned size_class = class_of(512);
@@ -108,7 +108,7 @@ static void free_superslabs_make_no_heap_sparse(void)
     hak_options.huge_start_bytes = HAK_MIB(8);
 }
 
-// What is empty and young tells nothing.
+// Empty and young memory tells nothing.
 static void a_large_block_is_taken_for_dense_in_a_small_heap(void)
 {
     hak_fake.resident_bytes = 0;
@@ -117,20 +117,20 @@ static void a_large_block_is_taken_for_dense_in_a_small_heap(void)
     UNIT_CHECK(run != NULL && mapping != NULL);
     hak_arena.part_bytes = HAK_MIB(64);
     UNIT_CHECK(hak_huge_pages_wanted(HAK_MIB(4), true));
-    UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(4), false)); // zeros are often left alone
+    UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(4), false)); // zeros are often not touched
     UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(3), true));  // it could take more than twice as much
-    UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(24), true)); // the heap is no small part any more
+    UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(24), true)); // the heap is no longer a small part
     time_passes();
-    UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(4), true)); // it has not been used
+    UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(4), true)); // the block was not used
     hak_fake.resident_bytes = SIZE_MAX;
     time_passes();
-    UNIT_CHECK(hak_huge_pages_wanted(HAK_MIB(4), false)); // they are
+    UNIT_CHECK(hak_huge_pages_wanted(HAK_MIB(4), false)); // they are used
     hak_mapping_end(mapping);
     hak_runs_give(run);
 }
 
-// It was taken for dense when nothing was known. As it grows, what is in it tells; the kernel would give what it grows by huge pages,
-// too.
+// The block counted as dense while nothing was known. As it grows, its content decides; else the kernel would use huge pages for
+// the growth, too.
 static void a_block_that_grows_and_is_sparse_asks_no_longer(void)
 {
     hak_fake.resident_bytes = 0;
@@ -143,7 +143,7 @@ static void a_block_that_grows_and_is_sparse_asks_no_longer(void)
     UNIT_CHECK(hak_mapping_resize(mapping, HAK_MIB(44)));
     UNIT_EQUAL(hak_fake.huge_refusals, refusals + 1);
     UNIT_CHECK(hak_mapping_resize(mapping, HAK_MIB(48)));
-    UNIT_EQUAL(hak_fake.huge_refusals, refusals + 1); // it has no more to lose
+    UNIT_EQUAL(hak_fake.huge_refusals, refusals + 1); // it has no huge pages left to lose
     UNIT_EQUAL(hak_fake.huge_asks, asks + 1);
     hak_mapping_end(mapping);
 }

@@ -1,5 +1,5 @@
 // soak in: tsan
-// Gaps between runs are found: the first by address that fits, as a look at every unit finds it.
+// Gaps between runs are found: the first one by address that fits, the same as when every unit is examined.
 #include <limits.h>
 
 #include "../unit.h"
@@ -45,7 +45,7 @@ static void publish(unsigned index, bool there)
     note(index);
 }
 
-// Rows of all lengths, wholly free and wholly used superslabs among them.
+// Rows of all lengths; among them are wholly free and wholly used superslabs.
 static uint64_t random_units(struct ht_random *random)
 {
     uint64_t bits = 0;
@@ -73,7 +73,7 @@ static void check_inside(unsigned units)
     UNIT_EQUAL(hak_gaps_find(&gaps, 0, units, false), expected);
 }
 
-// The first superslab from whose tail, rounded up to the alignment, a row is long enough.
+// The first superslab from whose end, rounded up to the alignment, a row is long enough.
 static void check_across(unsigned units, unsigned align_units)
 {
     struct hak_gap gap = {0, 0};

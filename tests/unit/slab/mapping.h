@@ -1,4 +1,4 @@
-// mapping.h -- what the tests of mappings of their own share.
+// mapping.h -- what the tests of mappings for single blocks share.
 #ifndef HAK_TESTS_UNIT_MAPPING_H
 #define HAK_TESTS_UNIT_MAPPING_H
 

@@ -1,4 +1,4 @@
-// Where the kernel likes, outside our window, a mapping keeps one slot: that of its start.
+// Where the kernel chooses the address, outside our window, a mapping keeps one slot: that of its start.
 #include "mapping.h"
 
 #include "base/check.h"
@@ -29,7 +29,7 @@ static void it_keeps_one_slot_and_all_its_bytes(void)
     UNIT_EQUAL(slots_used(), used);
 }
 
-// The map knows the start of each; the rest of a long one is found by a search in order of address.
+// The map has the start of each; the rest of a long one is found by a search in order of address.
 static void all_its_addresses_are_known(void)
 {
     enum { MAPPINGS = 200, MOST_LOOKS = 20 };
@@ -57,7 +57,7 @@ static void all_its_addresses_are_known(void)
     UNIT_CHECK(hak_outside_find(base + SUPER(2)) == NULL);
 }
 
-// The list of those that lie outside has to grow, and cannot.
+// The list of mappings outside the window has to grow, and cannot.
 static void without_memory_for_the_list_nothing_changes(void)
 {
     enum { MAPPINGS = 4000 };
@@ -85,7 +85,7 @@ static void without_memory_for_the_list_nothing_changes(void)
     UNIT_CHECK(hak_fake.mapped_bytes - mapped < HAK_MIB(16)); // descriptors
 }
 
-// With its ends cut off it would begin at another address than it is known by: refused, and
+// With its ends cut off it would not start at the address by which it is known: it is refused, and
 // nothing is left behind.
 static void alignments_beyond_superslabs_are_refused(void)
 {
@@ -97,13 +97,13 @@ static void alignments_beyond_superslabs_are_refused(void)
     UNIT_EQUAL(hak_arena.mapping_bytes, 0);
 }
 
-// All but memory for descriptors, of which a mapping may need more at any time.
+// Without the memory for descriptors, of which a mapping may need more at any time.
 static size_t heap_mapped(void)
 {
     return hak_fake.mapped_bytes - hak_load_relaxed(&hak_pool.mapped_bytes);
 }
 
-// It was mapped with room to align; what is cut off may be refused, and goes later.
+// It was mapped with room to align; the ends may be refused to be cut off, and are released later.
 static void refused_ends_go_later(void)
 {
     const uint64_t used = slots_used();
@@ -112,7 +112,7 @@ static void refused_ends_go_later(void)
     struct hak_run *mapping = map(SUPER(3), 1);
     UNIT_EQUAL(heap_mapped(), mapped + SUPER(4));
     UNIT_CHECK(hak_mapping_make(HAK_MIB(5), HAK_MIB(32), false) ==
-               NULL); // outside, so that it is dropped again
+               NULL); // outside, so that it is released again
     hak_fake.refuse_unmap = false;
     hak_superslabs_trim();
     UNIT_EQUAL(heap_mapped(), mapped + SUPER(3));
@@ -125,13 +125,13 @@ static void refused_ends_go_later(void)
 int main(void)
 {
     if (HAK_TSAN) {
-        return 77; // its window lies where the kernel puts others' mappings: nothing is outside
+        return 77; // its window is where the kernel puts other mappings: nothing is outside
     }
     UNIT_CHECK(hak_map_start());
     hak_arena_start();
     hak_options.huge_start_bytes = SIZE_MAX;
     hak_fake.refuse_hints = true;
-    hak_mapping_end(map(SUPER(1), 1)); // what descriptors need is mapped now
+    hak_mapping_end(map(SUPER(1), 1)); // so that the memory for descriptors is mapped
     it_keeps_one_slot_and_all_its_bytes();
     all_its_addresses_are_known();
     without_memory_for_the_list_nothing_changes();

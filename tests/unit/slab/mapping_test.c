@@ -1,12 +1,12 @@
 // pages: 16384 65536
-// Mappings of their own: aligned, resized with their content, and found by their addresses only.
+// Mappings for single blocks: aligned, resized with their content, and found by their own addresses only.
 #include "mapping.h"
 
 #include "base/options.h"
 #include "slab/purge.h"
 #include "slab/superslabs.h"
 
-// Every address of it is known, and none besides.
+// The map knows all its addresses, and no others.
 static void check_known(struct hak_run *mapping)
 {
     for (size_t at = 0; at < mapping->bytes; at += HAK_UNIT_BYTES) {
@@ -122,7 +122,7 @@ static void refusals_change_nothing(void)
     char *base = mapping->base;
     const size_t mapped = hak_fake.mapped_bytes;
     base[0] = 5;
-    for (size_t n = 1; n <= 3; n++) { // in place, a new place, moving there
+    for (size_t n = 1; n <= 3; n++) { // in place, at a new place, moving there
         hak_fake_fail_in(n, SIZE_MAX / 2);
         hak_fake.refuse_remap = n > 1;
         UNIT_CHECK(!hak_mapping_resize(mapping, SUPER(3)));
@@ -141,7 +141,7 @@ static void refusals_change_nothing(void)
     hak_mapping_end(mapping);
 }
 
-// The kernel has no room for one more mapping: the addresses stay ours, the pages go.
+// The kernel has no room for another mapping: the addresses stay ours, the pages go back.
 static void a_refused_unmap_keeps_the_addresses(void)
 {
     struct hak_run *mapping = map(SUPER(2), 1);
@@ -153,7 +153,7 @@ static void a_refused_unmap_keeps_the_addresses(void)
     UNIT_CHECK(hak_run_of(base) == NULL);
     UNIT_EQUAL(hak_arena.mapping_bytes, 0);
     UNIT_EQUAL(base[0], 0);
-    // They serve who asks for as many, and for zeros.
+    // They serve a request for as many bytes, also of zeros.
     struct hak_run *longer = map(SUPER(3), 1);
     UNIT_CHECK(longer->base != base);
     const size_t maps = hak_fake.maps;
@@ -179,7 +179,7 @@ static void look_at_lock(void *start, size_t bytes)
     }
 }
 
-// It counts until it is gone, and who is about to be refused can wait for it.
+// It counts until it is released, and a request that would fail can wait for it.
 static void look_at_leaving(void *start, size_t bytes)
 {
     UNIT_CHECK(hak_lock_try(&hak_arena.lock));
@@ -190,7 +190,7 @@ static void look_at_leaving(void *start, size_t bytes)
     unmapped_without_lock += bytes;
 }
 
-// A child of fork has nobody who goes on with it.
+// In the child of fork no thread completes it.
 static void fork_meanwhile(void *start, size_t bytes)
 {
     (void)start;
@@ -198,7 +198,7 @@ static void fork_meanwhile(void *start, size_t bytes)
     UNIT_EQUAL(leaving, bytes);
     hak_purge_forked_locked();
     UNIT_EQUAL(hak_arena.mapping_bytes, 0);
-    hak_arena.leaving_bytes = leaving; // as it is in the parent
+    hak_arena.leaving_bytes = leaving; // as in the parent
     hak_arena.mapping_bytes = leaving;
 }
 
@@ -220,7 +220,7 @@ static void a_mapping_goes_without_the_lock(void)
     UNIT_EQUAL(hak_arena.mapping_bytes, 0);
 }
 
-// As long as there are pages to give back, others get what they ask for.
+// While pages are being purged, other requests are served.
 static void pages_go_without_the_lock(void)
 {
     struct hak_run *mapping = hak_mapping_make(HAK_MIB(600), 1, false);
@@ -230,7 +230,7 @@ static void pages_go_without_the_lock(void)
     UNIT_EQUAL(purged_without_lock, HAK_MIB(600 / 16 * 16));
 }
 
-// Pages that were locked in memory are still there: they serve nobody.
+// Pages that were locked in memory still have their content: they serve no request.
 static void what_is_not_clean_serves_nobody(void)
 {
     struct hak_run *mapping = map(SUPER(2), 1);
@@ -248,7 +248,7 @@ static void what_is_not_clean_serves_nobody(void)
     UNIT_EQUAL(hak_unreleased.count, 0);
 }
 
-// What was refused goes when the kernel is willing again: with the next ones, or all of it with a trim.
+// Releases that were refused are made once the kernel accepts: some with the next release, all with a trim.
 static void what_was_refused_goes_later(void)
 {
     enum { MAPPINGS = 100 };
@@ -266,7 +266,7 @@ static void what_was_refused_goes_later(void)
         UNIT_EQUAL(hak_unreleased.count, MAPPINGS / 2);
         size_t unmaps = hak_fake.unmaps;
         hak_mapping_end(mappings[0]);
-        UNIT_CHECK(hak_fake.unmaps - unmaps <= 4); // not all at once: somebody waits
+        UNIT_CHECK(hak_fake.unmaps - unmaps <= 4); // not all at once, as a thread waits
         UNIT_CHECK(hak_unreleased.count < MAPPINGS / 2);
         if (trims != 0) {
             UNIT_CHECK(hak_superslabs_trim() > 0);
@@ -283,7 +283,7 @@ static void what_was_refused_goes_later(void)
 static void refused_ends_of_aligned_ones_go_later(void)
 {
     const size_t mapped = hak_fake.mapped_bytes;
-    hak_map.next_slot = 1001; // no multiple of its alignment
+    hak_map.next_slot = 1001; // not a multiple of its alignment
     hak_fake.refuse_unmap = true;
     struct hak_run *mapping = map(HAK_MIB(5), HAK_MIB(64));
     hak_fake.refuse_unmap = false;
@@ -302,7 +302,7 @@ int main(void)
     UNIT_CHECK(hak_map_start());
     hak_arena_start();
     hak_options.huge_start_bytes = SIZE_MAX;
-    hak_mapping_end(map(SUPER(1), 1)); // what descriptors need is mapped now
+    hak_mapping_end(map(SUPER(1), 1)); // so that the memory for descriptors is mapped
     sums_follow();
     alignments_beyond_superslabs_waste_nothing();
     shrinks_without_the_lock();

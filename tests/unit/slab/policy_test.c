@@ -1,4 +1,4 @@
-// Options may change in the middle of a purge. What became of the pages is what was done, not what the options say
+// Options may change in the middle of a purge. What is recorded of the pages is what was done, not what the options say
 // afterwards.
 #include "../unit.h"
 #include "base/options.h"
@@ -19,7 +19,7 @@ static void change(void *start, size_t bytes)
     hak_options.batch_madvise = batch_meanwhile;
 }
 
-// Pages that were given back so, while the option changed: do they read as zero?
+// Pages that were given back under one policy while the option changed to another: do they read as zeros?
 static bool are_zeroed(enum hak_free_policy before, enum hak_free_policy meanwhile)
 {
     struct hak_run *run = hak_runs_take(0, HAK_MIB(1), 1, HAK_RUN_LARGE, false);
@@ -47,7 +47,7 @@ static void zeros_are_what_was_made_zero(void)
     UNIT_CHECK(are_zeroed(HAK_FREE_NOW, HAK_FREE_LAZILY));
 }
 
-// A page is enough for a call of its own, not for one together with others: what is said of it is what was done.
+// A page is enough for a call of its own, but not for a batch with others: what is recorded of it is what was done.
 static void enough_is_what_was_enough(void)
 {
     char *page = hak_os_map(hak_os_page_bytes());

@@ -1,5 +1,5 @@
 // pages: 16384 65536
-// Runs that grow and shrink where they lie, over the ends of superslabs and of the window.
+// Runs that grow and shrink in place, across the ends of superslabs and of the window.
 #include "../unit.h"
 #include "base/options.h"
 #include "meta/map.h"
@@ -37,7 +37,7 @@ static void start_anew(void)
     hak_map.next_slot = 0;
 }
 
-// The free superslabs that a growing run goes on in.
+// The free superslabs into which a growing run continues.
 static void make_room(unsigned units)
 {
     hak_runs_give(take(units));
@@ -70,7 +70,7 @@ static void others_are_not_grown_over(void)
     start_anew();
 }
 
-// From whichever unit a run starts and ends at, to every length up to three superslabs.
+// From any first to any last unit of a run, to every length up to three superslabs.
 static void every_address_of_a_grown_run_leads_to_it(void)
 {
     for (unsigned units = 1; units <= 129; units += 16) {
@@ -118,10 +118,10 @@ static void what_is_missing_behind_a_run_is_mapped(void)
 static void nothing_is_mapped_where_the_run_could_not_go_on(void)
 {
     struct hak_run *run = take(60);
-    struct hak_run *wall = take(1); // in what is left of the superslab
+    struct hak_run *wall = take(1); // in the rest of the superslab
     UNIT_CHECK(!resize(run, 70));
     hak_runs_give(wall);
-    hak_map.next_slot += 5; // the next mapping comes elsewhere
+    hak_map.next_slot += 5; // so that the next mapping is elsewhere
     UNIT_CHECK(!resize(run, 70));
     hak_map.next_slot -= 5;
     hak_fake_fail_in(1, SIZE_MAX / 2);
@@ -133,7 +133,7 @@ static void nothing_is_mapped_where_the_run_could_not_go_on(void)
     start_anew();
 }
 
-// Behind the window lies nothing of ours, though the map leads back to its beginning from there.
+// Behind the window nothing is ours, though the map wraps around to its start there.
 static void the_end_of_the_window_is_an_end(void)
 {
     struct hak_run *first = take(HAK_SUPER_UNITS);
@@ -148,7 +148,7 @@ static void the_end_of_the_window_is_an_end(void)
     start_anew();
 }
 
-// Wherever the kernel has put a superslab, what the map says of its end is about other addresses.
+// Wherever the kernel has put a superslab, the map's entry for its end is that of other addresses.
 static void outside_the_window_nothing_is_taken_for_the_next(void)
 {
     hak_fake.refuse_hints = true;
@@ -170,7 +170,7 @@ int main(void)
     hak_options.huge_start_bytes = SIZE_MAX;
     growing_keeps_the_content();
     others_are_not_grown_over();
-    if (!HAK_TSAN) { // whose window lies where the kernel puts others' mappings
+    if (!HAK_TSAN) { // its window is where the kernel puts other mappings
         the_end_of_the_window_is_an_end();
         outside_the_window_nothing_is_taken_for_the_next();
     }

@@ -1,8 +1,8 @@
 // soak in: tsan
-// Four shards against the same model as one, and what they do for each other.
+// Four shards against the same model as one, and how they help each other.
 #include "arena_model.h"
 
-// A shard takes what another has left wholly free before it maps more, and what is left anywhere before it is refused.
+// A shard takes wholly free superslabs of others before it maps more, and free units anywhere before a request is refused.
 static void shards_help_each_other(void)
 {
     next_shard = 0;
@@ -35,7 +35,7 @@ static void another_grows(void *place)
     hak_fake.refuse_asks = is_refused_then;
 }
 
-// While the kernel maps for one shard, another grows beside it; the next place is behind both, also if the first is refused.
+// While the kernel maps for one shard, another one grows beside it; the next place is behind both, also if the first is refused.
 static void shards_grow_beside_each_other(void)
 {
     hak_superslabs_trim();
@@ -59,7 +59,7 @@ static void shards_grow_beside_each_other(void)
     }
 }
 
-// What is known of a shard takes few addresses, which a limit of them counts.
+// A shard's own tables take few addresses, which an address space limit counts.
 static void a_shard_takes_few_addresses(void)
 {
     take(1, 1);
@@ -71,7 +71,7 @@ static void a_shard_takes_few_addresses(void)
     give_all();
 }
 
-// Once the kernel has refused a superslab, shards keep nothing apart, until there is more than at the refusal.
+// Once the kernel has refused a superslab, shards share what they have, until there is more than at the refusal.
 static void what_is_short_is_not_kept_apart(void)
 {
     next_shard = 0;
@@ -91,7 +91,7 @@ static void what_is_short_is_not_kept_apart(void)
     give_all();
 }
 
-// To the byte, also of what other shards have taken and the sums do not know yet.
+// To the byte, including what other shards have taken and the sums do not contain yet.
 static void a_limit_is_a_limit_for_all_shards(void)
 {
     hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
@@ -112,7 +112,7 @@ static void a_limit_is_a_limit_for_all_shards(void)
     }
 }
 
-// A shard that takes and gives does not write the sums, unless it comes far ahead; and what it has not told is told.
+// A shard that takes and gives does not update the sums, unless it is far ahead of them; in the end they contain all.
 static void sums_may_be_late(void)
 {
     enum { STEPS = 1000, UNITS = 16 };
@@ -129,7 +129,7 @@ static void sums_may_be_late(void)
     UNIT_EQUAL(hak_arena.free_bytes, free_bytes);
     hak_options.limit_soft = HAK_MIB(1);
     hak_arena_tell(true);
-    UNIT_EQUAL(hak_arena.untold_most, 0); // as the limit goes by the sums
+    UNIT_EQUAL(hak_arena.untold_most, 0); // as the limit is checked against the sums
     hak_options.limit_soft = 0;
     UNIT_EQUAL(hak_arena.free_bytes, free_bytes + UNITS * HAK_UNIT_BYTES);
     hak_arena_tell(true);

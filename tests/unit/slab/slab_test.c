@@ -1,5 +1,5 @@
 // pages: 16384 65536
-// Slabs: every block exactly once, misuse dies, pages of free blocks go back.
+// Slabs: every block is handed out exactly once, misuse ends the process, pages of free blocks go back.
 #include "slab/purge.h"
 #include "slab/ranges.h"
 #include "slab/slab.h"
@@ -12,7 +12,7 @@
 
 enum { MOST_BLOCKS = 4096, TAG = 0x500 };
 
-static struct hak_owner owner, other; // their addresses are all that counts
+static struct hak_owner owner, other; // only their addresses count
 
 static struct hak_run *make(unsigned size_class)
 {
@@ -47,7 +47,7 @@ static unsigned index_of(const struct hak_run *slab, const void *block)
     return (unsigned)(offset / bytes);
 }
 
-// Take and put in random batches; a shadow knows which blocks are out.
+// Take and put random batches; a shadow knows which blocks are out.
 static void random_batches(unsigned size_class)
 {
     static void *out[MOST_BLOCKS];
@@ -66,7 +66,7 @@ static void random_batches(unsigned size_class)
         for (unsigned i = held; i < held + got; i++) {
             const unsigned index = index_of(slab, out[i]);
             UNIT_CHECK(!is_out[index] && hak_slab_is_out(slab, out[i]));
-            UNIT_CHECK(i == held || out[i] < out[i - 1]); // the lowest last
+            UNIT_CHECK(i == held || out[i] < out[i - 1]); // the lowest address last
             is_out[index] = true;
         }
         held += got;
@@ -169,7 +169,7 @@ static size_t purged_bytes(struct hak_run *slab)
     return hak_fake.purged_bytes - before;
 }
 
-// 640 bytes: blocks straddle pages, and a page is free only with all that touch it.
+// 640 bytes: blocks straddle pages, and a page is free only if all blocks that touch it are.
 static void pages_of_free_blocks_go_back(void)
 {
     const unsigned size_class = 27;
@@ -200,7 +200,7 @@ static void pages_of_free_blocks_go_back(void)
     }
     const size_t pages = (blocks * bytes + page - 1) / page;
     UNIT_EQUAL(purged_bytes(slab), (pages - touched) * page);
-    UNIT_EQUAL(purged_bytes(slab), 0); // nothing came back since
+    UNIT_EQUAL(purged_bytes(slab), 0); // nothing was freed since
     for (unsigned i = 0; i < 2; i++) {
         const unsigned char *block = (unsigned char *)slab->base + left[i] * bytes;
         for (size_t b = 0; b < bytes; b++) {
@@ -212,13 +212,13 @@ static void pages_of_free_blocks_go_back(void)
         const bool is_shared = i == 0 && last == left[1] * bytes / page;
         UNIT_EQUAL(purged_bytes(slab), (last + 1 - first - is_shared) * page); // no page twice
     }
-    UNIT_EQUAL(hak_slab_take(slab, all, 1), 1); // anew: its page is there again
+    UNIT_EQUAL(hak_slab_take(slab, all, 1), 1); // its page is resident again
     hak_slab_put(slab, all[0]);
     UNIT_EQUAL(purged_bytes(slab), pages * page);
     end(slab);
 }
 
-// Which a new slab has found there, and not reached yet.
+// A new slab has found them there, and has not used them yet.
 static void pages_of_the_last_user_go_back(void)
 {
     static void *all[MOST_BLOCKS];
@@ -239,12 +239,12 @@ static void pages_of_the_last_user_go_back(void)
     hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
     slab = make(3);
     UNIT_EQUAL(hak_slab_take(slab, &block, 1), 1);
-    UNIT_EQUAL(purged_bytes(slab), 0); // there are none
+    UNIT_EQUAL(purged_bytes(slab), 0); // none is left
     put_all(slab, &block, 1);
     end(slab);
 }
 
-// A slab that gave back all of its pages but the first. Returns their bytes.
+// A slab of which all pages but the first were purged. Returns their bytes.
 static size_t end_with_holes(void)
 {
     static void *all[MOST_BLOCKS];
@@ -264,7 +264,7 @@ static size_t end_with_holes(void)
     return holes;
 }
 
-// Pages that a slab gave back count as taken again with its unit, unless that goes first: then it counts as a whole.
+// A slab's purged pages count as taken again with their unit, unless the unit is purged first: then the whole unit counts.
 static void what_went_before_is_counted_once(void)
 {
     hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
@@ -283,7 +283,7 @@ static void what_went_before_is_counted_once(void)
 
 static void without_memory_nothing_is_lost(void)
 {
-    // Until no asks are left to fail: the bitmap's, the superslab's, its descriptor's.
+    // Until no ask is left that can fail: the bitmap's, the superslab's, its descriptor's.
     struct hak_run *slab = NULL;
     unsigned failures = 0;
     for (size_t n = 1; slab == NULL || hak_fake.asks >= hak_fake.fail_first; n++) {

@@ -1,6 +1,6 @@
 // pages: 16384 65536
-// The descriptors of superslabs that were unmapped leave next to nothing, and serve the next ones. To who has found one
-// before, it says that nothing is in its units.
+// The descriptors of unmapped superslabs leave next to nothing, and serve the next superslabs. A thread that has found one
+// before reads in it that none of its units is in use.
 #include <sys/mman.h>
 
 #include "../unit.h"
@@ -64,7 +64,7 @@ static void spares_leave_little(void)
         take_all();
         UNIT_CHECK(turn == 0 || hak_pool.mapped_bytes == mapped_bytes);
         mapped_bytes = hak_pool.mapped_bytes;
-        hak_fake.refuse_purge = turn == 2; // they stay, and serve as well
+        hak_fake.refuse_purge = turn == 2; // they stay resident, and serve as well
         give_all();
         hak_fake.refuse_purge = false;
         if (turn != 2 && hak_os_page_bytes() == REAL_PAGE) {

@@ -1,6 +1,6 @@
 // pages: 16384 65536
-// What waits to be given back of a slab that ended is what was handed out of it, and of earlier users of its units; not
-// all of its units.
+// What waits to be purged of a slab that has ended is the part that was handed out, and what earlier users of its units touched;
+// not all of its units.
 
 #include "../unit.h"
 #include "base/bits.h"
@@ -13,9 +13,9 @@
 
 enum { MOST_BLOCKS = 4096, TAG = 0x500 };
 
-static struct hak_owner owner; // its address is all that counts
+static struct hak_owner owner; // only its address counts
 
-// A slab of which so many blocks were handed out at a time has come and gone.
+// A slab of which at most `count` blocks were handed out at a time comes and goes.
 static void come_and_go(unsigned size_class, unsigned count)
 {
     void *blocks[MOST_BLOCKS];
@@ -58,11 +58,11 @@ static void a_slab_leaves_what_was_handed_out(void)
     come_and_go(0, hak_classes[0].blocks); // in the same unit
     come_and_go(0, 1);
     give_back(pages(hak_classes[0].blocks * (size_t)hak_classes[0].bytes));
-    come_and_go(0, 1); // what was given back is not there
+    come_and_go(0, 1); // what was purged is not resident
     give_back(pages(1));
 }
 
-// A unit that nobody has touched does not wait at all: giving back nothing but it would be a call for nothing.
+// A unit that was never touched does not wait: a purge of it alone would be a call for nothing.
 static void a_unit_that_nobody_touched_is_clean(void)
 {
     const unsigned size_class = class_of_units(4);
@@ -96,12 +96,12 @@ static void what_the_kernel_does_not_take_still_waits(void)
     give_back(pages(1));
 }
 
-// One touch brings a whole huge page.
+// One touch makes a whole huge page resident.
 static void a_huge_page_is_all_there(void)
 {
     hak_superslabs_trim();
     hak_arena.huge_pages = HAK_HUGE_MADVISE;
-    hak_options.deterministic = 1; // without a look at what is written
+    hak_options.deterministic = 1; // without an examination of what is written
     hak_options.huge_start_bytes = 0;
     come_and_go(0, 1);
     give_back(HAK_SUPER_BYTES / 2);

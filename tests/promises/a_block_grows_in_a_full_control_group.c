@@ -2,8 +2,9 @@
 // native only
 // preload only
 // with features
-// In a container with 64 MiB a block grows to 56 or nearly, where it lies, and all of it is used: the kernel ends nobody, as it would
-// beside a copy. So it does with limit_group; and once it has to move, as another lies behind it: what is copied goes back meanwhile.
+// In a container with 64 MiB a block grows in place to 56 MiB or nearly, and all of it is used: the kernel kills nothing, as it
+// would beside a copy. The same holds with limit_group, and when another block behind it makes it move: what was copied is purged
+// meanwhile.
 #include "../support/control_group.h"
 
 #define LIMIT "67108864"

@@ -1,7 +1,7 @@
 // args in musl: 10
 // native only
-// A process made by clone with CLONE_VM shares the heap while its parent waits for it: what it
-// allocates and frees there is the parent's afterwards.
+// A process made by clone with CLONE_VM shares the heap while its parent waits for it: blocks that it
+// allocates there are the parent's afterwards, and what it frees is free.
 #include "../support/crowd.h"
 
 #include <sched.h>

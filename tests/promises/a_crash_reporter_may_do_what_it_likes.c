@@ -2,9 +2,9 @@
 // glibc only: musl has no backtrace
 // timeout: 120
 // with features
-// A misuse ends the program, maybe in the middle of a change and with locks held. All the same its handler of SIGABRT may allocate,
+// A misuse ends the program, perhaps in the middle of a change and with locks held. Its handler of SIGABRT may still allocate,
 // fork, walk the stack, use files, load a library, start a thread or wait for one, ask for statistics, call exit, or jump out of
-// there; and what another thread does meanwhile does not wait either.
+// the handler; and other threads do not wait meanwhile either.
 #include "../support/memory.h"
 #include "../support/mistake.h"
 
@@ -17,7 +17,7 @@ enum { BLOCKS = 4000, CODE = 6, TIMEOUT_S = 20 };
 
 static void *blocks[BLOCKS];
 
-// A free of a block that is free: found when the magazine is full, at the latest.
+// A free of a free block: it is found when the magazine is full, at the latest.
 static void free_small_twice(void)
 {
     ht_fill(blocks, BLOCKS, 100);
@@ -48,7 +48,7 @@ static void *trim(void *nothing)
     return nothing;
 }
 
-// Found in the middle of a pass over all threads' caches.
+// Found in the middle of a sweep over all threads' caches.
 static void free_twice_and_trim(void)
 {
     ht_fill(blocks, 8, 100);
@@ -60,7 +60,7 @@ static void free_twice_and_trim(void)
     pthread_t thread;
     HT_CHECK(pthread_create(&thread, NULL, trim, NULL) == 0, "no thread");
     pthread_join(thread, NULL);
-    exit(0); // looks at what is left in the magazines
+    exit(0); // checks the blocks in the magazines
 }
 
 static void (*const mistakes[])(void) = {
@@ -152,7 +152,7 @@ static void *report_when_asked(void *nothing)
     ht_free_all(own, 100);
     use_heap();
     report_by_forks();
-    ht_free_all(blocks + BLOCKS - 100, 100); // another thread's
+    ht_free_all(blocks + BLOCKS - 100, 100); // of another thread
     sem_post(&has_reported);
     return nothing;
 }
@@ -252,7 +252,7 @@ static void expect_report(size_t mistake, size_t number)
     ht_expect_said(text, " free: ");
 }
 
-// Nobody may jump into another thread's frames: there it is the thread that trims that finds the mistake.
+// No handler may jump into another thread's frames: in that case it is the trimming thread that finds the misuse.
 static bool is_allowed(size_t mistake, size_t number)
 {
     return mistakes[mistake] != free_twice_and_trim || reports[number] != jump_out;

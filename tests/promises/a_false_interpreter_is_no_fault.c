@@ -3,8 +3,8 @@
 // with features
 // preload only
 // glibc only: it says which object an address is of
-// A program may export the names of a Python interpreter, and have anything behind them: a sample that looks for frames
-// there follows no pointer into nothing, and does not begin again where the interpreter itself allocates.
+// A program may export the names of a Python interpreter with anything behind them: a sample that looks for frames
+// there follows no invalid pointer, and is not taken again inside the interpreter's own allocations.
 #include <stdint.h>
 #include <sys/mman.h>
 
@@ -21,12 +21,12 @@ EXPORTED uint64_t PyCode_Type[64];
 EXPORTED void *PyThreadState_GetUnchecked(void);
 EXPORTED void *PyGILState_GetThisThreadState(void);
 
-static uint64_t *objects; // behind its end lies nothing
+static uint64_t *objects; // nothing is mapped behind its end
 static uint64_t seed;
 static void *current;
 static void *own;
 
-// The first use of a thread's variable may allocate.
+// The first use of a thread-local variable may allocate.
 void *PyThreadState_GetUnchecked(void)
 {
     void *volatile block = malloc(24);
@@ -45,7 +45,7 @@ static uint64_t draw(uint64_t below)
     return (seed >> 33) % below;
 }
 
-// Somewhere among the objects, at their end, or nowhere.
+// To one of the objects, to their end, or to nothing.
 static uint64_t pointer(void)
 {
     switch (draw(32)) {
@@ -82,7 +82,7 @@ static void make_interpreter(void)
     for (size_t i = 3; i < sizeof _PyRuntime / sizeof *_PyRuntime; i++) {
         _PyRuntime[i] = draw(2) == 0 ? draw(12) * 8 : draw(most);
     }
-    // Many of them look like code objects and like text, wherever their type lies.
+    // Many of them look like code objects and like text, wherever their type is.
     for (size_t i = 0; i < WORDS; i++) {
         objects[i] = draw(5) == 0 ? (uintptr_t)PyCode_Type : pointer();
         objects[i] = draw(4) == 0 ? draw(256) : objects[i];

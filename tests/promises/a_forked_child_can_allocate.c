@@ -1,6 +1,6 @@
 // static too
 //
-// A child forked while other threads allocate can allocate, free what the
+// A child that is forked while other threads allocate can allocate, free what the
 // parent left, start threads and fork again; the parent goes on unharmed.
 #include "../support/memory.h"
 
@@ -47,7 +47,7 @@ static void *run_once(void *seed)
 static void use_heap_and_threads(uint64_t seed)
 {
     struct ht_random random = {seed};
-    alarm(20); // a lock that the fork left held would hold us for ever
+    alarm(20); // a lock that stayed taken at the fork would block us for ever
     ht_free_all(left, BLOCKS);
     churn(&random, 500);
     pthread_t threads[2];

@@ -3,7 +3,7 @@
 // not secure: a canary makes each block larger, so that fewer go by
 // with features
 //
-// A block comes back only after as many bytes as the option says were freed behind it; then it does.
+// A block is reused only after as many bytes as the option says were freed after it; then it is.
 #include "../support/promise.h"
 
 enum { SIZE = 64, WAIT = 65536 / SIZE };

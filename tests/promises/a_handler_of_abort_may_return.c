@@ -1,7 +1,7 @@
 // static too
 // timeout: 20
-// A crash reporter's handler of SIGABRT returns: the process ends by SIGABRT then, as abort() sees to it, so that it leaves a core.
-// The same when the signal is ignored or blocked.
+// If a crash reporter's handler of SIGABRT returns, the process still ends by SIGABRT, as abort() ensures, so it leaves a core
+// dump. The same holds if the signal is ignored or blocked.
 #include "../support/promise.h"
 
 #include <fcntl.h>

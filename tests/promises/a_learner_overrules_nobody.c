@@ -3,8 +3,8 @@
 // env: HAKMEM_MODE=learning HAKMEM_DECAY_MS=777
 // not secure: it runs itself in a mode of its own
 // with features
-// In mode learning the learner begins when the heap has grown, shows itself as the source of what it sets, and
-// leaves what somebody has set as it is.
+// In mode learning the learner starts when the heap has grown, is shown as the source of what it sets, and
+// does not change what the user has set.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum { BLOCKS = 20000, BYTES = 1000, WAIT_MS = 50000 };
 static char *blocks[BLOCKS];
 static pthread_barrier_t turn;
 
-// What this thread frees is the other's: on any machine the way back is a part of the work that the learner can change.
+// This thread frees the other thread's blocks: on any machine their way back is a part of the work that the learner can change.
 static void *free_all(void *unused)
 {
     for (;;) {

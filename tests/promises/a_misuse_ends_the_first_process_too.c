@@ -1,7 +1,7 @@
 // native only
 // timeout: 20
-// The first process of a container is deaf to signals that it has no handler for, SIGKILL from within too. A
-// misuse ends it none the less.
+// The first process of a container ignores signals that it has no handler for, SIGKILL from inside too. A
+// misuse ends it nevertheless.
 #include "../support/promise.h"
 
 #include <fcntl.h>

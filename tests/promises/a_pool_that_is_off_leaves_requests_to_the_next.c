@@ -1,7 +1,7 @@
 // preload only
 // not secure: what a block may hold is what was asked for, whatever pool it is of
 // with features
-// A pool that an option switches off gives no more blocks; what it gave before can still be freed.
+// A pool that an option switches off hands out no more blocks; its earlier blocks can still be freed.
 #include "../support/options.h"
 
 static void *blocks[3][100];
@@ -20,7 +20,7 @@ static size_t mappings(void)
     return stats.mapping_count;
 }
 
-// Blocks of a class that nothing else here has asked for: no magazine has any ready.
+// Blocks of a class that nothing else here allocates: no magazine has any ready.
 static void fill(void **row, size_t count, size_t bytes)
 {
     for (size_t i = 0; i < count; i++) {
@@ -54,7 +54,7 @@ int main(void)
     HT_CHECK(usable(small) > 32768, "with both off a small request has to be a large block");
 
     ht_set_option("guard_large",
-                  1); // a guarded block ends with a page, and need not begin with one
+                  1); // a guarded block ends with a page, and need not start with one
     for (size_t i = 0; i < 10; i++) {
         void *guarded = ht_hide(aligned_alloc(8192, 8192));
         HT_CHECK((uintptr_t)guarded % 8192 == 0, "a guarded block has lost the alignment");

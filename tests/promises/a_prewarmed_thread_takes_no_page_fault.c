@@ -1,8 +1,8 @@
 // preload only
 // native only
 // not secure: there are no magazines, and no way to see a class from outside
-// With option prewarm_tls the first blocks of every size are there when a thread begins, with their
-// pages: taking and writing them makes no page fault.
+// With option prewarm_tls the first blocks of every size are ready when a thread starts, with their
+// pages resident: allocating and writing them takes no page fault.
 #include "../support/api.h"
 
 #include <malloc.h>
@@ -47,7 +47,7 @@ int main(void)
 {
     HT_API(hak_option_set);
     ht_start();
-    // The first thread's blocks stay in use, and the second, which takes its cache over, finds none ready.
+    // The first thread's blocks stay in use, and the second thread, which reclaims its cache, finds none ready.
     const long cold = faults_of_a_thread();
     HT_CHECK(cold > CLASSES, "only %ld page faults without prewarming", cold);
     HT_CHECK(api_hak_option_set("prewarm_tls", 1), "not set");

@@ -7,7 +7,7 @@
 
 enum { MOST_KIB = 1024 };
 
-// The peak of this program, started again with or without the library.
+// The peak resident size of this program, started again with or without the library.
 static long peak_of_child(bool with_library)
 {
     int ends[2];
@@ -45,8 +45,8 @@ int main(int count, char **arguments)
     }
     long least_without = 1 << 30;
     long least_with = 1 << 30;
-    // The kernel maps file pages around each fault, more or fewer as they are in
-    // its cache: compare the smallest of some runs.
+    // The kernel maps file pages around each fault, more or fewer depending on what
+    // is in its cache: compare the smallest of some runs.
     for (int round = 0; round < 5; round++) {
         long without = peak_of_child(false);
         long with = peak_of_child(true);

@@ -1,8 +1,8 @@
 // linked only
 // static too
 //
-// A program that links the archive, with all else static too (-static, -static-pie): what it allocates is hakmem's, also what the C
-// library allocates for it; threads free each other's blocks, and a forked child goes on.
+// In a program that links the archive, and all else statically (-static, -static-pie), every allocation is hakmem's, also those
+// that the C library makes for it; threads free each other's blocks, and a forked child goes on.
 #include "../support/promise.h"
 
 #include <elf.h>
@@ -15,7 +15,7 @@ enum { THREADS = 4, BLOCKS = 1000, STEP = 40, SIZES = 101 };
 extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 static void *blocks[THREADS][BLOCKS];
 
-// It is what its name says (tests/CMakeLists.txt): else this would prove nothing of such programs.
+// The program is what its name says (tests/CMakeLists.txt): else the test would prove nothing about such programs.
 static void check_kind(const char *name)
 {
     const bool is_static = strstr(name, "_static") != NULL;
@@ -64,7 +64,7 @@ static void *allocate(void *argument)
     return NULL;
 }
 
-// The blocks of the thread beside it.
+// Frees the other thread's blocks.
 static void *release(void *argument)
 {
     const size_t thread = ((uintptr_t)argument + 1) % THREADS;

@@ -1,6 +1,6 @@
 // serial
 // native only
-// A program takes all keys for thread-local data before it allocates. The memory of its threads comes back all the same when they
+// A program takes all keys for thread-local data before it allocates. Its threads' memory still comes back when they
 // end.
 #include "../support/memory.h"
 

@@ -1,6 +1,6 @@
 // sleeps
 // not tagged: it compares addresses, which have tags there
-// A program, or a library that is preloaded, may define munmap, madvise and mremap itself, and hears of all memory that is given back.
+// A program, or a preloaded library, may define munmap, madvise and mremap itself, and hears of all memory that goes back.
 #include "../support/own_munmap.h"
 
 int main(void)

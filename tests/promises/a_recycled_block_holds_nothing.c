@@ -2,7 +2,7 @@
 // preload only
 // with features
 //
-// What a program wrote into a block is gone when the block is freed: nobody can read it there afterwards.
+// The content of a block is erased when the block is freed: nobody can read it there afterwards.
 #include "../support/promise.h"
 
 int main(void)

@@ -1,7 +1,7 @@
 // glibc only: musl takes the numbers of ioctl for int
 // native only
 // sleeps
-// A program with threads sets up a filter that refuses membarrier. Memory goes on to be given back as far as it can be, and
+// A program with threads sets up a filter that refuses membarrier. Memory still goes back as far as possible, and
 // the kernel is asked again after a pause that doubles.
 #include "../support/memory.h"
 
@@ -20,7 +20,7 @@ static atomic_uint asked;
 static atomic_uint started;
 static pthread_barrier_t over;
 
-// In place of the kernel. It allocates nothing, so nobody starts the sweeper before the filter is there.
+// Answers in place of the kernel. It allocates nothing, so nothing starts the sweeper before the filter exists.
 static void *refuse(void *unused)
 {
     for (;;) {
@@ -48,7 +48,7 @@ static int filter(void)
         SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
 }
 
-// Sleeps with blocks in its magazines, which the sweeper tries to take.
+// Sleeps with blocks in its magazines, which the sweeper tries to steal.
 static void *work_and_sleep(void *unused)
 {
     static void *blocks[THREADS][BLOCKS];

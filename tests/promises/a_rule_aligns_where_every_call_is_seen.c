@@ -2,7 +2,8 @@
 // native only
 // not secure: it asks for that itself
 // with features
-// A rule with align=N holds for each block of its function where every call is seen: with check, and in mode secure.
+// A rule with align=N applies to each block of its function also where every call takes the slow path: with check, and in mode
+// secure.
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>

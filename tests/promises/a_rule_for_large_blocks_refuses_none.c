@@ -2,8 +2,8 @@
 // native only
 // with features
 // not secure: each large block has pages of its own there
-// Where there are no addresses for another mapping (RLIMIT_AS), a block whose rule wants one of its own goes the common way: into
-// what is free.
+// If there are no addresses for another mapping (RLIMIT_AS), a block whose rule wants one of its own is served from
+// free units, as others are.
 #include "../support/api.h"
 
 #include "../support/addresses.h"
@@ -13,7 +13,7 @@ enum { BLOCKS = 100, TAKEN = 10 };
 #define RULED_BYTES (2 * HT_MIB)
 #define SHORT_BYTES (60 * HT_KIB)
 
-// Functions for rules to name: each writes something else, or the compiler would make one of both.
+// Functions for rules to name: each writes another byte, or the compiler would merge them.
 #define TAKER(name, byte)                             \
     static __attribute__((noinline)) void *name(void) \
     {                                                 \

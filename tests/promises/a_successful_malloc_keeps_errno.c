@@ -1,5 +1,5 @@
 // native only
-// Also where it would have started a thread of ours, and could not.
+// Also if malloc tries to start a thread of ours, and cannot.
 #include "../support/promise.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ int main(void)
 {
     ht_start();
     free(ht_hide(malloc(100)));
-    const uid_t user = 65000 + (uid_t)(getpid() % 500); // nobody else's processes count
+    const uid_t user = 65000 + (uid_t)(getpid() % 500); // no other processes count
     const struct rlimit two = {2, 2};
     if (getuid() != 0 || setrlimit(RLIMIT_NPROC, &two) != 0 || setuid(user) != 0) {
         HT_SKIP("not root");

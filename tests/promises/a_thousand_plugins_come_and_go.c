@@ -3,8 +3,8 @@
 // native only
 // timeout: 120
 // with features
-// A program opens a thousand libraries, each with thread-local storage that the C library allocates by us, and closes them in
-// another order; meanwhile threads allocate, and rules are set for functions that many of the libraries have, and none.
+// A program opens a thousand libraries, each with thread-local storage that the C library allocates from us, and closes them in
+// another order; meanwhile threads allocate, and rules are set for functions that many of the libraries have, or none.
 // Nothing is lost, and the memory comes back.
 #include "../support/crowd.h"
 #include "../support/memory.h"
@@ -29,7 +29,7 @@ static void *churn(void *seed)
     return NULL;
 }
 
-// Another file each time, or the linker would open the same library again.
+// Another file each time, or the dynamic linker would open the same library again.
 static void *plugin_open(const char *folder, const char *image, size_t bytes, size_t number)
 {
     char path[256];

@@ -1,9 +1,9 @@
 // sleeps
 // native only
 // args in secure: 160
-// A thread that has worked once, with 200 blocks of 16 bytes to 2 KiB, freed all of them and sleeps costs at most 64 KiB
-// after six seconds, its stack included; also when it had worked much before, and slept meanwhile. In mode secure 160 KiB:
-// there are tables for quarantine and stocks.
+// A thread that has worked once, with 200 blocks of 16 bytes to 2 KiB, has freed them all and sleeps costs at most 64 KiB
+// after six seconds, its stack included; also if it had worked much before and slept in between. In mode secure it is 160 KiB, with
+// the tables of quarantine and stocks.
 #include "../support/memory.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ static void work(void **blocks, size_t count)
         HT_CHECK(blocks[i] != NULL, "malloc(%zu) failed", bytes);
         memset(blocks[i], 1, bytes);
     }
-    pthread_barrier_wait(&gate); // all have theirs
+    pthread_barrier_wait(&gate); // all have their blocks
     for (size_t i = 0; i < count; i++) {
         free(blocks[i]);
     }
@@ -37,7 +37,7 @@ static void *live(void *table)
     void *blocks[BLOCKS];
     work(blocks, BLOCKS);
     pthread_barrier_wait(&gate); // all have freed
-    pthread_barrier_wait(&gate); // all have been looked at
+    pthread_barrier_wait(&gate); // all have been measured
     return NULL;
 }
 
@@ -72,7 +72,7 @@ int main(int count, char **arguments)
     start_all(tables, MANY);
     pthread_barrier_wait(&gate);
     pthread_barrier_wait(&gate);
-    ht_sleep_ms(3000); // the memory of all goes back meanwhile
+    ht_sleep_ms(3000); // meanwhile the memory of all goes back
     pthread_barrier_wait(&gate);
     expect_little(before, most_kib, "threads that had worked much before");
     return 0;

@@ -1,6 +1,6 @@
 // native only
-// Threads whose first malloc comes when all addresses are taken, and half of the heap is free, get blocks of what is free,
-// though there is no room for what a thread has of its own.
+// Threads whose first malloc comes when all addresses are taken and half of the heap is free get free blocks,
+// though there is no room for a cache of their own.
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 // env: HAKMEM_AB=magazine_bytes=4K|16M
 // not secure: there are no magazines, and so no trial of them
 // with features
-// With two values of an option on trial the one that costs this program less wins: here magazines that are large
-// enough for what two threads take and give back. Then nothing is left to do, and the thread that watched ends. What is wrong with a trial is said in one line, and the program
-// runs as without it.
+// Of two values of an option on trial, the one that costs this program less wins: here magazines that are large enough for what two
+// threads take and give back. Then the trial has nothing left to do, and its thread ends. A mistake in a trial is reported in one
+// line, and the program runs as without it.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // A vfork child runs in its parent's memory. What it frees there may be worth giving back, but a
-// thread for it would be the child's: it would end in the middle of its work when the child does.
+// thread for that would be the child's, and would end with the child in the middle of its work.
 // The parent gives it back.
 #include "../support/memory.h"
 
@@ -10,7 +10,7 @@ enum { BLOCKS = 64 };
 static void *blocks[BLOCKS];
 static volatile unsigned threads_of_child;
 
-// A folder has a link from itself, one from its parent and one from each folder in it.
+// A folder has a link from its own entry, one from its parent and one from each folder in it.
 static unsigned threads(void)
 {
     struct stat tasks;
@@ -32,7 +32,7 @@ int main(void)
         }
         ht_wait_child(child, "the child");
         HT_CHECK(threads_of_child == 1, "the child had %u threads", threads_of_child);
-        free(ht_hide(malloc(2 * HT_MIB))); // the parent's first look at what waits
+        free(ht_hide(malloc(2 * HT_MIB))); // the parent first sees what waits
         ht_expect_rss(ht_fallen_kib(baseline, 0), 20000, "after the child");
     }
     return 0;

@@ -1,4 +1,4 @@
-// What aligned_alloc gave is taken back with its alignment and the size that was asked for, also where
+// A block from aligned_alloc can be freed with its alignment and the requested size, also if
 // the alignment made the block larger, and also when sizes are checked.
 // env: HAKMEM_CHECK=1
 // preload only

@@ -1,8 +1,8 @@
 // pages: 16384 65536
 // not tagged: takes longest under qemu, and tags make no difference
-// aligned_alloc and memalign give any power of two up to 4 MiB and beyond, for
-// any size, a multiple of the alignment or not. The blocks do not overlap, hold
-// what they promise, and realloc, malloc_usable_size and free take them.
+// aligned_alloc and memalign accept any power of two up to 4 MiB and beyond, for
+// any size, a multiple of the alignment or not. The blocks do not overlap, have the
+// promised size, and realloc, malloc_usable_size and free accept them.
 #include "../support/memory.h"
 
 enum { BLOCKS = 24 };

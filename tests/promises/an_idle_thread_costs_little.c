@@ -2,10 +2,10 @@
 // native only
 // args in secure: 160
 // A thread that has allocated a little and is idle costs at most 64 KiB more
-// than a thread that has not, also when all start side by side: halfway each one
-// finds that the heap has grown by much, and tidies its magazines. In mode secure
-// 160 KiB: two blocks of a class lie in two pages, by chance, and there are tables
-// for quarantine and stocks.
+// than a thread that has not, also if all start side by side: halfway each one
+// finds that the heap has grown by much, and tidies its magazines. In mode secure it is
+// 160 KiB: two blocks of a class are in two pages, by chance, and there are the tables
+// of quarantine and stocks.
 #include "../support/memory.h"
 
 #include <pthread.h>

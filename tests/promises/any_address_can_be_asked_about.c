@@ -1,7 +1,7 @@
 // preload only
 // with features
-// hak_owns and hak_describe say of any address whether it is hakmem's and which
-// block it lies in; hak_version and the options answer too.
+// hak_owns and hak_describe tell for any address whether it is hakmem's and which
+// block contains it; hak_version and the options answer, too.
 #include "../support/api.h"
 
 #include "../support/memory.h"

@@ -1,6 +1,6 @@
 // static too
 // with features
-// Who asks for the heap's figures, or gives it back, before anything was allocated, gets an answer.
+// A program that asks for statistics, or trims the heap, before anything was allocated gets an answer.
 #include "../support/promise.h"
 
 #include <malloc.h>

@@ -1,7 +1,7 @@
 // env: HAKMEM_BATCH_MADVISE=on HAKMEM_PURGER=0
 // native only
-// With option batch_madvise many ranges are given back by one system call, which needs a file for a moment. While
-// the table of files is full they go one by one, and together again when it is not.
+// With option batch_madvise one system call purges many ranges, and needs a file for a moment. While
+// the table of files is full, ranges are purged one by one, and together again when it is not.
 #include "../support/filter.h"
 #include "../support/memory.h"
 
@@ -16,7 +16,7 @@ enum { BLOCKS = 40, BYTES = 700 << 10 };
 
 static volatile sig_atomic_t calls;
 
-// In place of the system call, which then seems to have given back little.
+// Runs in place of the system call, which then seems to have purged little.
 static void count_call(int signal_number)
 {
     (void)signal_number;
@@ -35,7 +35,7 @@ static void watch(void)
     ht_filter_calls(rules, sizeof rules / sizeof *rules);
 }
 
-// Calls made while each second block of some is given back.
+// Purge calls made while every second block is given back.
 static int calls_of_a_trim(void)
 {
     static char *blocks[BLOCKS];

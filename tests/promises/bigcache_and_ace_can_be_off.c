@@ -22,7 +22,7 @@ int main(void)
     }
     HT_CHECK(stats_now().kept_bytes == 0, "%zu bytes kept", stats_now().kept_bytes);
 
-    // Swings that would make the magazine of 64 bytes hold thousands.
+    // Swings that would make a magazine of 64-byte blocks hold thousands.
     static void *blocks[5000];
     for (int swing = 0; swing < 50; swing++) {
         for (size_t i = 0; i < 5000; i++) {

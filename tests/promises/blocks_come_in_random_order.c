@@ -2,7 +2,7 @@
 // preload only
 // with features
 //
-// Where the next block lies cannot be told from where the last ones lie.
+// The address of the next block cannot be predicted from those of the last ones.
 #include "../support/promise.h"
 
 enum { BLOCKS = 256 };
@@ -19,7 +19,7 @@ int main(void)
         step_before = block - before;
         before = block;
     }
-    // By chance a step is the one before once in some hundred times.
+    // By chance a step equals the one before once in some hundred times.
     HT_CHECK(same_steps < BLOCKS / 4, "%d of %d steps were the same", same_steps, BLOCKS);
     return 0;
 }

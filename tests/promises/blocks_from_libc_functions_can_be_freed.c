@@ -1,7 +1,7 @@
 // not tagged: the C library clears some by lines (cmake/tests.cmake)
 //
-// What libc's functions allocate for their caller, the caller's free takes
-// back; and what they allocate for themselves, they free themselves.
+// What libc's functions allocate for their caller, the caller can free;
+// and what they allocate for themselves, they free themselves.
 #include "../support/promise.h"
 
 #include <dirent.h>
@@ -37,7 +37,7 @@ static void check_strings(void)
     free_found(wcsdup(L"duplicate"), "wcsdup");
     HT_CHECK(asprintf(&text, "%d %1000s", 42, "wide") == 1003, "asprintf failed");
     free_found(text, "asprintf");
-    const char *format = ht_hide((char *)"%ms"); // POSIX's, which -Wpedantic refuses
+    const char *format = ht_hide((char *)"%ms"); // POSIX's format, which -Wpedantic refuses
     HT_CHECK(sscanf("word", format, &text) == 1, "sscanf failed");
     free_found(text, "sscanf %ms");
     size_t length = 0;
@@ -145,7 +145,7 @@ static void check_data(void)
     }
     HT_CHECK(hcreate(1000) != 0, "hcreate failed");
     hdestroy();
-    qsort(numbers, 100000, sizeof *numbers, compare); // sorts in a block of its own
+    qsort(numbers, 100000, sizeof *numbers, compare); // uses a block of its own to sort
     HT_CHECK(setenv("HAK_TEST_VARIABLE", "value", 1) == 0, "setenv failed");
     HT_CHECK(unsetenv("HAK_TEST_VARIABLE") == 0, "unsetenv failed");
     char *entry = strdup("HAK_TEST_ENTRY=1");

@@ -1,5 +1,5 @@
-// A block lives until it is freed, not until the thread that allocated it ends,
-// and the blocks of later threads do not touch it.
+// A block lives until it is freed, also if the thread that allocated it ends,
+// and the blocks of later threads do not overlap it.
 #include "../support/memory.h"
 
 #include <pthread.h>

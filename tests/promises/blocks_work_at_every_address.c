@@ -1,5 +1,5 @@
-// Blocks may lie anywhere in the addresses that the library uses: the table of what an address is
-// becomes writable part by part, and a heap that crosses from one part into the next must not fall.
+// Blocks may be anywhere in the library's window of addresses: the map becomes writable
+// part by part, and a heap that grows from one part into the next must not fault.
 // 40 GiB of addresses, of which only the ends of each block are touched, cross every boundary.
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ int main(void)
         for (int i = 0; i < BLOCKS; i++) {
             blocks[i] = malloc(BLOCK_BYTES);
             if (blocks[i] == NULL) {
-                return 77; // a machine with a limit on addresses
+                return 77; // an address space limit
             }
             blocks[i][0] = (char)i;
             blocks[i][BLOCK_BYTES - 1] = (char)i;

@@ -1,4 +1,4 @@
-// The C++ operators are in the library, and yet a C program under it loads no
+// The C++ operators are in the library, and yet a C program that uses it loads no
 // libstdc++, libc++ or libgcc_s.
 #include "../support/promise.h"
 

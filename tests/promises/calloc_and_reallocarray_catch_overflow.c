@@ -1,5 +1,5 @@
-// count * size that overflows is ENOMEM, never a block that is too small; what
-// does not overflow works.
+// A count * size that overflows gives ENOMEM, never a block that is too small; one
+// that does not overflow works.
 #include "../support/promise.h"
 
 int main(void)

@@ -1,7 +1,7 @@
 // pages: 16384 65536
 // not tagged: takes longest under qemu, and tags make no difference
-// calloc's bytes are zero also when the block held something before, whatever
-// its size and by whichever way it came back.
+// calloc's bytes are zero also if the block was used before, whatever
+// its size and whichever way it came back.
 #include "../support/promise.h"
 
 enum { BLOCKS = 40 };
@@ -36,7 +36,7 @@ static void check_zero(size_t size)
     }
 }
 
-// One byte that lies alone, somewhere in a page that is zeros otherwise.
+// One nonzero byte, somewhere in a page that is zeros otherwise.
 static void soil_one_byte(size_t size, size_t at)
 {
     unsigned char *block = calloc(1, size);

@@ -1,12 +1,12 @@
 // native only
-// Large blocks of calloc that were used before are zero, and pages of them that were not used stay untouched; and nobody is
-// asked which those are: what opens a file for a moment takes the number that another thread's open() counts on.
+// Large blocks of calloc that were used before are zero, and their unused pages stay untouched. No file is opened to find
+// those: for a moment it would take the number that another thread's open() counts on.
 #include "../support/filter.h"
 #include "../support/memory.h"
 
 #define LARGE (24 * HT_MIB + 100)
 
-// A call of that number ends the process from now on.
+// A call with that number ends the process from now on.
 static void forbid(unsigned number)
 {
     struct sock_filter rules[] = {
@@ -18,7 +18,7 @@ static void forbid(unsigned number)
     ht_filter_calls(rules, sizeof rules / sizeof *rules);
 }
 
-// A block of which one page in `step` was written by whoever had it before.
+// A block of which one page in `step` was written before.
 static void check_sparse(size_t step, bool may_read_files)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);

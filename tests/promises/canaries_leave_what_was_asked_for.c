@@ -2,8 +2,8 @@
 // preload only
 // with features
 //
-// With a canary behind it, a block has the bytes that were asked for, all of them usable, and
-// malloc_usable_size says no more than that.
+// With a canary behind it, a block has all the requested bytes, all of them usable, and
+// malloc_usable_size reports no more than that.
 #include "../support/promise.h"
 
 int main(void)

@@ -1,7 +1,7 @@
 // static too
 //
-// All of C++'s operators new and delete are answered by the allocator: plain,
-// array, sized, aligned, nothrow; what they give is malloc's kind of block.
+// The allocator defines all of C++'s operators new and delete: plain,
+// array, sized, aligned, nothrow; their blocks are malloc's kind of block.
 #include "../support/operators.h"
 
 #include <cstring>

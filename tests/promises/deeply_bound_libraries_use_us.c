@@ -1,7 +1,7 @@
 // glibc only: musl has no RTLD_DEEPBIND
 // A library that is loaded with RTLD_DEEPBIND, so that it looks for malloc in the
 // C library first, finds this allocator there, and the C library's other names
-// as ever. dlopen goes on looking where its caller says.
+// as usual. dlopen still searches where its caller says.
 #include "../support/promise.h"
 
 static const char *const names[] = {"malloc",
@@ -56,7 +56,7 @@ static void check(bool in_space)
 int main(void)
 {
     ht_start();
-    const pid_t child = fork(); // where nothing was opened deeply before
+    const pid_t child = fork(); // where nothing was deeply bound before
     HT_CHECK(child >= 0, "no child: errno %d", errno);
     if (child == 0) {
         check(true);

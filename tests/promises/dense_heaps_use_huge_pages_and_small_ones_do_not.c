@@ -2,8 +2,8 @@
 // env: HAKMEM_HUGE_DEAR_US=0
 // serial
 // native only
-// A heap that grows dense, or is taken in large blocks, lies on huge pages where the kernel gives them, also
-// when it comes again; a small one, and one that is used sparsely, does not pay for them. Whatever they cost this machine just now.
+// A heap that grows dense, or in large blocks, uses huge pages if the kernel has them, also when it
+// grows again; a small heap, and a sparse one, does not pay for them. Huge pages are on here, whatever they cost on this machine.
 #include "../support/memory.h"
 
 static bool kernel_gives_huge_pages(void)
@@ -14,7 +14,7 @@ static bool kernel_gives_huge_pages(void)
         return false;
     }
     close(fd);
-    // The setting is no promise either: see if the kernel has any.
+    // The setting is no promise either: check that the kernel has any.
     size_t bytes = 64 * HT_MIB;
     char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     HT_CHECK(memory != MAP_FAILED, "no memory");
@@ -25,7 +25,7 @@ static bool kernel_gives_huge_pages(void)
     return huge >= (long)(bytes / 2 / HT_KIB);
 }
 
-// Are page tables freed with the pages (Linux 6.14)? What had small pages once gets no huge ones while they are there.
+// Are page tables freed with the pages (Linux 6.14)? While they exist, memory that once had small pages gets no huge ones.
 static bool kernel_frees_page_tables(void)
 {
     const size_t bytes = 16 * HT_MIB;
@@ -46,8 +46,8 @@ static bool kernel_frees_page_tables(void)
     return huge >= (long)(bytes / 2 / HT_KIB);
 }
 
-// Blocks of several sizes, freed in the order in which they came: pages go back in parts. What the caches keep of them lies in some
-// superslabs, which have no huge pages then.
+// Blocks of several sizes, freed in the order of allocation: pages go back in parts. The blocks that caches keep are in some
+// superslabs, which then have no huge pages.
 static void check_comes_again(size_t bytes)
 {
     enum { SMALLEST = 32, LARGEST = 256 };
@@ -72,7 +72,7 @@ static void check_comes_again(size_t bytes)
              huge);
 }
 
-// Each block is written from its start on, `written` bytes of it.
+// The first `written` bytes of each block are written.
 static void check_dense(size_t size, size_t written, size_t bytes)
 {
     size_t count = bytes / size;
@@ -82,7 +82,7 @@ static void check_dense(size_t size, size_t written, size_t bytes)
         HT_CHECK(blocks[i] != NULL, "malloc(%zu) failed", size);
         memset(blocks[i], 1, written);
     }
-    // All of the process: pages that the last blocks left may serve these.
+    // Of the whole process: pages left by earlier blocks may serve these.
     long huge = ht_proc_number(HT_SMAPS, "AnonHugePages");
     HT_CHECK(huge >= (long)(bytes / 2 / HT_KIB),
              "%zu bytes of blocks of %zu, %zu of each written: %ld KiB are on huge pages, promised "
@@ -95,7 +95,7 @@ static void check_dense(size_t size, size_t written, size_t bytes)
     munmap(blocks, count * sizeof *blocks);
 }
 
-// Large blocks that are taken first and written then, as a program does that knows how much it needs.
+// Large blocks that are first allocated and then written, as a program does that knows how much it needs.
 static void check_taken_at_once(void)
 {
     enum { BLOCKS = 4, BYTES = 16 << 20 };
@@ -134,13 +134,13 @@ int main(int count, char **arguments)
     long rss = ht_rss_kib();
     static void *blocks[4000];
     ht_fill(blocks, 4000, 250);
-    // One MiB of blocks: a huge page under it would double it.
+    // One MiB of blocks: a huge page under them would double it.
     HT_CHECK(ht_proc_number(HT_SMAPS, "AnonHugePages") == before,
              "1 MiB of blocks took a huge page");
     HT_CHECK(
         ht_rss_kib() - rss < 2048, "1 MiB of blocks made %ld KiB resident", ht_rss_kib() - rss);
     ht_free_all(blocks, 4000);
-    // Sparse: of each block a page is touched.
+    // Sparse: one page of each block is touched.
     rss = ht_rss_kib();
     for (size_t i = 0; i < 500; i++) {
         blocks[i] = malloc(HT_MIB);
@@ -151,16 +151,16 @@ int main(int count, char **arguments)
              "500 touched pages made %ld KiB resident",
              ht_rss_kib() - rss);
     ht_free_all(blocks, 500);
-    // What was used sparsely goes back first: pages that are there stay as they are.
+    // What was used sparsely goes back first, as resident pages stay as they are.
     malloc_trim(0);
     check_dense(64, 64, bytes);
     check_dense(1000, 1000, bytes);
     check_dense(20000, 20000, bytes);
     malloc_trim(0);
-    check_dense(1000, 125, bytes); // records of which most is zeros
+    check_dense(1000, 125, bytes); // records of mostly zeros
     check_dense(200, 8, bytes);
     if (!is_secure &&
-        kernel_frees_page_tables()) { // there blocks wait for their end wherever they lie
+        kernel_frees_page_tables()) { // in mode secure, blocks wait for their end wherever they are
         malloc_trim(0);
         check_comes_again(128 * HT_MIB);
     }

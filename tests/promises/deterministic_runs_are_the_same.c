@@ -7,7 +7,7 @@
 
 enum { BLOCKS = 3000, STEPS = 200000 };
 
-// Allocates and frees at random, always the same, and returns a sum of all addresses.
+// Allocates and frees at random, always the same way, and returns a sum of all addresses.
 static uint64_t work(void)
 {
     static void *blocks[BLOCKS];
@@ -23,7 +23,7 @@ static uint64_t work(void)
     return sum;
 }
 
-// What a run of this program, on its own, says.
+// The output of a separate run of this program.
 static uint64_t run(void)
 {
     int ends[2];

@@ -1,4 +1,4 @@
-// A program in C opens two libraries, each linked with a C++ library of its own: operator new asks the caller's for its handler.
+// A C program opens two libraries, each linked with a C++ library of its own: operator new asks the caller's one for its handler.
 // preload only
 #include "../support/promise.h"
 

@@ -1,6 +1,6 @@
 // native only
 // Threads that have worked at the same time, with 200 blocks of 16 bytes to 2 KiB each, and have ended leave at most 32 KiB
-// each, though no call comes after the last one's end, and 6 after malloc_trim; also when as many come again.
+// each, even if no call follows the end of the last one, and 6 KiB after malloc_trim; also if as many come again.
 #include "../support/memory.h"
 
 #include <malloc.h>
@@ -28,7 +28,7 @@ static void *work(void *unused)
         HT_CHECK(blocks[i] != NULL, "malloc(%zu) failed", bytes);
         memset(blocks[i], 1, bytes);
     }
-    pthread_barrier_wait(&gate); // all have theirs
+    pthread_barrier_wait(&gate); // all have their blocks
     ht_free_all(blocks, BLOCKS);
     pthread_barrier_wait(&gate); // all have freed
     return unused;

@@ -1,6 +1,6 @@
 // not tagged: takes longest under qemu, and tags make no difference
 //
-// Whatever its size, and however it came or was resized, a block is aligned for
+// Whatever its size, and however it was allocated or resized, a block is aligned for
 // any ordinary object: alignof(max_align_t).
 #include "../support/promise.h"
 

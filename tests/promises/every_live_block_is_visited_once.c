@@ -1,9 +1,9 @@
 // its names for all
 // native only
 // with features
-// hak_visit_blocks finds every block that the program holds, once, with its size, and nothing that is
-// free: blocks of several threads, of ended ones, of heaps, small and large, after many were freed by
-// whoever it was; and those that lie between guards or have a canary. As many are live as statistics say.
+// hak_visit_blocks visits every block that the program holds, once, with its size, and no free block:
+// blocks of several threads, of ended ones, of heaps, small and large, after many were freed by
+// any thread; also guarded ones and those with a canary. As many are live as statistics say.
 #include "../support/options.h"
 #include "../support/random.h"
 
@@ -11,7 +11,7 @@
 
 enum { HELD = 60000, THREADS = 4, STEPS = 60000 };
 
-// What is allocated: sorted by address before each visit.
+// The live blocks: sorted by address before each visit.
 struct held {
     uintptr_t start;
     size_t bytes;
@@ -53,9 +53,9 @@ static void *work(void *argument)
         step(&random, thread, NULL);
     }
     if (thread % 2 != 0) {
-        return NULL; // ends before the visit, and its blocks live on
+        return NULL; // ends before the visit, and its blocks stay
     }
-    pthread_barrier_wait(&are_all_done); // holds what it has
+    pthread_barrier_wait(&are_all_done); // holds its blocks
     pthread_barrier_wait(&is_seen);
     return NULL;
 }
@@ -160,7 +160,7 @@ int main(int count_of_arguments, char **arguments)
     for (unsigned i = 1; i < THREADS; i += 2) {
         pthread_join(threads[i], NULL);
     }
-    // Blocks that another thread frees lie in parcels.
+    // Blocks that another thread frees are in parcels.
     for (unsigned thread = 0; thread < THREADS; thread++) {
         for (unsigned i = 0; i < 500; i++) {
             free((void *)held[thread][--held_count[thread]].start);
@@ -173,7 +173,7 @@ int main(int count_of_arguments, char **arguments)
 
     struct hak_heap *heap = api_hak_heap_create();
     struct ht_random random = {99};
-    held_count[0] = 0; // what it held stays live, and is not the heap's
+    held_count[0] = 0; // its blocks stay live, and are not the heap's
     for (unsigned i = 0; i < STEPS; i++) {
         step(&random, 0, heap);
     }

@@ -1,7 +1,7 @@
 // env: HAKMEM_PRESSURE=always
 // preload only
 // with features
-// In a program that has a malloc of its own ours has no heap. Features that are at work all the time find none, and do no harm.
+// In a program with a malloc of its own ours has no heap. Features that always run find none, and do no harm.
 #include "../support/promise.h"
 
 enum { POOL_BYTES = 1 << 20, ROW = 16, SLEEP_MS = 500 };

@@ -2,8 +2,8 @@
 // sleeps
 // native only
 // with features
-// With option pressure hakmem holds files open. A program that closes all files, as a daemon does, and opens files of its own
-// that get these numbers, finds that nobody reads them. And nobody says from then on that memory is short.
+// With option pressure hakmem holds files open. If a program closes all files, as a daemon does, and opens its own files,
+// which get these numbers, hakmem does not read them. From then on it never finds memory short.
 #include "../support/promise.h"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 enum { FILES_FIRST = 256, FILES_END = 272, TICKS_MS = 600 };
 
-// Put `own` in the place of each file of hakmem's own. Returns how many there were.
+// Replace each of hakmem's open files by `own`. Returns how many there were.
 static unsigned take_numbers(int own)
 {
     struct stat status;
@@ -38,7 +38,7 @@ int main(void)
     HT_CHECK(own >= 0 && write(own, text, sizeof text) == sizeof text, "no file");
     HT_CHECK(watch >= 0 && inotify_add_watch(watch, path, IN_ACCESS) >= 0, "no watch");
     unlink(path);
-    usleep(TICKS_MS * 1000); // they were read
+    usleep(TICKS_MS * 1000); // so that they are read
     const unsigned taken = take_numbers(own);
     if (taken == 0) {
         HT_SKIP("no file of the kernel's to hold open");

@@ -1,6 +1,6 @@
 // glibc only: what another C library writes to at fork is its own affair
 // native only
-// A program with many threads that sleep forks, again and again: each time that costs its parent some page faults, not one for each
+// A program with many sleeping threads forks, again and again: each fork costs its parent a few page faults, not one for each
 // thread.
 #include "../support/promise.h"
 
@@ -17,7 +17,7 @@ static void *allocate_and_sleep(void *unused)
     HT_CHECK(block != NULL, "malloc failed");
     block[0] = 1;
     pthread_barrier_wait(&barrier);
-    pthread_barrier_wait(&barrier); // to the end
+    pthread_barrier_wait(&barrier); // until the program ends
     free(block);
     return unused;
 }
@@ -54,7 +54,7 @@ int main(void)
         HT_CHECK(pthread_create(&threads[i], &small, allocate_and_sleep, NULL) == 0, "no thread");
     }
     pthread_barrier_wait(&barrier);
-    faults_of_fork(); // what was written before it can be written to, and after it not
+    faults_of_fork(); // written pages are writable before it, copy-on-write after it
     long least = faults_of_fork();
     for (size_t i = 1; i < TRIES; i++) {
         const long more = faults_of_fork();

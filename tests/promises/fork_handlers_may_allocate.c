@@ -1,6 +1,6 @@
 // static too
 //
-// Handlers that a program registers with pthread_atfork may allocate and free, also when they were
+// Handlers that a program registers with pthread_atfork may allocate and free, also if they were
 // registered before main: while they run, the allocator holds no lock.
 #include "../support/memory.h"
 
@@ -14,7 +14,7 @@ static int calls;
 static void use_heap(void)
 {
     void *blocks[BLOCKS];
-    ht_fill(blocks, BLOCKS, 2000); // more than what the magazines hold
+    ht_fill(blocks, BLOCKS, 2000); // more than the magazines hold
     ht_free_all(kept, BLOCKS);
     memcpy(kept, blocks, sizeof kept);
     free(malloc(300000));

@@ -1,6 +1,6 @@
 // glibc only: what is registered while a program is relocated takes an IFUNC
 //
-// A program, or a library that it needs, may register handlers for fork before any constructor of ours has run. They may
+// A program, or a library that it needs, may register handlers for fork before any constructor of ours has run. The handlers may
 // take a lock whose holder is in malloc, also where the archive is linked in.
 #include "../support/memory.h"
 
@@ -26,7 +26,7 @@ static void ask_for_fork(void)
     HT_CHECK(pthread_atfork(take, drop, drop) == 0, "no handlers");
 }
 
-// Called before the constructors of all libraries but one that is linked to be the first.
+// Called before the constructors of all libraries except one that is linked to be the first.
 __attribute__((section(".preinit_array"),
                used)) static void (*const before_all)(void) = ask_for_fork;
 
@@ -45,7 +45,7 @@ static void *allocate_with_lock(void *unused)
 int main(void)
 {
     ht_start();
-    alarm(TIMEOUT_S); // who waits would wait for ever
+    alarm(TIMEOUT_S); // a handler that waits would wait for ever
     pthread_t thread;
     HT_CHECK(pthread_create(&thread, NULL, allocate_with_lock, NULL) == 0, "no thread");
     for (int i = 0; i < FORKS; i++) {

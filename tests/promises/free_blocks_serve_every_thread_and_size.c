@@ -1,6 +1,6 @@
 // native only
-// When all addresses are taken, blocks that are free between blocks in use serve who asks: a thread that has freed none of
-// them, and requests of another size. Each of the program's blocks keeps its content.
+// When all addresses are taken, free blocks between blocks in use serve any request: those of a thread that has freed none of
+// them, and those for another size. Each of the program's blocks keeps its content.
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@ enum { MOST = 1000000, WANTED = 200, ROUNDS = 5 };
 
 static const struct {
     size_t bytes, asked;
-    unsigned freed_of; // one in so many
+    unsigned freed_of; // one block in this many
 } rounds[ROUNDS] = {
     {100, 100, 10}, {100, 48, 10}, {1000, 600, 10}, {30000, 1000, 10}, {4096, 2048, 5}};
 
@@ -54,7 +54,7 @@ static void *other_thread(void *unused)
     return unused;
 }
 
-// Fill memory, free some, and see who gets it.
+// Fill memory, free some of it, and check which requests it serves.
 static void play(uint32_t **blocks, unsigned round)
 {
     const size_t bytes = rounds[round].bytes;

@@ -2,8 +2,8 @@
 // native only
 // preload only
 // with features
-// With option pressure, what is free and could wait for an hour goes back when the file says so that MEMORY_PRESSURE_WATCH
-// names: a named pipe, a socket or a file of the kernel's. What MEMORY_PRESSURE_WRITE holds is written to it before.
+// With option pressure, free memory that could wait for an hour goes back when the file named by MEMORY_PRESSURE_WATCH signals:
+// a named pipe, a socket or one of the kernel's files. First, the value of MEMORY_PRESSURE_WRITE is written to it.
 #include "../support/memory.h"
 #include "../support/promise.h"
 
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-// As systemd has it: when tasks wait for 200 of 2,000 ms.
+// As systemd does: signal when tasks wait for 200 of 2,000 ms.
 #define REQUEST_BASE64 "c29tZSAyMDAwMDAgMjAwMDAwMAA="
 #define REQUEST        "some 200000 2000000"
 
@@ -23,7 +23,7 @@ enum { FILES_FIRST = 256, FILES_END = 272 };
 static char folder[] = "/tmp/hakmem-manager-XXXXXX";
 static char watched[64]; // in the folder
 
-// Is a file of hakmem's own open that this path leads to?
+// Has hakmem opened the file at this path?
 static bool is_open(const char *path)
 {
     struct stat wanted;
@@ -38,8 +38,8 @@ static bool is_open(const char *path)
     return false;
 }
 
-// The program that runs as a service: tells that memory waits by a byte on stdout, and expects that it goes, or stays, or only that
-// the file is open.
+// The program that runs as a service: a byte on stdout says that memory waits; then it expects that memory goes back, or stays, or
+// only that the file is open.
 static int serve(const char *expected)
 {
     static void *blocks[BLOCKS];
@@ -137,7 +137,7 @@ static void a_socket(void)
     unlink(watched);
 }
 
-// A file that tells nothing.
+// A file that never signals.
 static void a_file(void)
 {
     int file = open(watched, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -148,8 +148,8 @@ static void a_file(void)
     unlink(watched);
 }
 
-// The kernel takes the request. That it tells is not to be had here without making the machine wait for memory; that it does not
-// is not either, where other tests run in small control groups meanwhile.
+// The kernel accepts the request. To see it signal, the machine would have to wait for memory; that it does not signal cannot be
+// tested either, as other tests run in small control groups meanwhile.
 static void a_file_of_the_kernel(void)
 {
     static const char pressure[] = "/proc/pressure/memory";

@@ -2,7 +2,8 @@
 // native only
 // not secure: a large block has a mapping of its own, which ends with it
 // with features
-// Option free_policy: what was freed and has waited stays, is for the taking, goes, or goes with its addresses.
+// Option free_policy: after its wait, freed memory stays, may be reclaimed by the kernel, is purged, or is released with its
+// addresses.
 #include "../support/memory.h"
 #include "../support/options.h"
 
@@ -17,7 +18,7 @@ static size_t mapped(void)
     return stats.mapped_bytes;
 }
 
-// 64 MiB, freed, and given time. (By less a program with one thread may swing, and keep it.)
+// Free 64 MiB, with time to purge. (A program with one thread may swing by less, and keep it.)
 static void swing(uint64_t policy)
 {
     ht_set_option("free_policy", policy);
@@ -41,7 +42,7 @@ int main(void)
         ht_sleep_ms(50);
     }
     HT_CHECK(ht_proc_number(HT_SMAPS, "LazyFree") >= 20 * 1024, "not for the kernel to take");
-    // What is used again after that is not taken for zeros.
+    // Memory that is used again after that is not taken for zeros.
     for (int i = 0; i < BLOCKS; i++) {
         char *block = calloc(1, 100 * HT_KIB);
         blocks[i] = block;
@@ -52,8 +53,8 @@ int main(void)
     ht_free_all(blocks, BLOCKS);
 
     swing(NOW);
-    // A heap of 6 MiB with all that waits gives nothing back before its time (docs/decisions/0033), and no call follows here: whether
-    // that is left depends on when the last frees ticked. The rest is our descriptors.
+    // A heap of 6 MiB, with all that waits, gives nothing back before its time (docs/decisions/0033), and no call follows here:
+    // whether that stays depends on when the last frees ticked. The rest is our descriptors.
     ht_expect_rss(before + 7 * 1024, 5000, "given back now");
     const size_t kept_addresses = mapped();
     HT_CHECK(kept_addresses >= 32 * HT_MIB, "the addresses are gone, too");

@@ -1,4 +1,4 @@
-// free leaves errno alone, also when it gives pages back to the system.
+// free does not change errno, also when it gives pages back to the system.
 #include "../support/promise.h"
 
 int main(void)

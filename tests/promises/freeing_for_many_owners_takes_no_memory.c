@@ -1,7 +1,7 @@
 // static too
 // native only
-// One thread frees small blocks of many others, which sleep, one of each in turn: the process does not grow by that, and
-// what has gone back to the owners is theirs again.
+// One thread frees small blocks of many other, sleeping threads, one of each in turn: the process does not grow because of it, and
+// the owners can use again what has gone back to them.
 #include "../support/memory.h"
 
 #include <pthread.h>

@@ -1,8 +1,8 @@
 // glibc only: musl has no dlvsym
 // preload only
 // its names for all
-// Tools put functions of their own in front of the C library's, which allocate: here of locks and of thread keys, as profilers have. And one in
-// front of dlsym, which finds us where it looks for dlopen in our name.
+// Tools put functions in front of the C library's, and these allocate: here functions for locks and for thread keys, as profilers
+// have. And one is in front of dlsym, and finds us when it looks for dlopen in our name.
 #include "../support/promise.h"
 
 #include <dlfcn.h>

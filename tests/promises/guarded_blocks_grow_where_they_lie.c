@@ -2,8 +2,8 @@
 // env: HAKMEM_GUARD_LARGE=1
 // native only
 //
-// A block between guards that grows in small steps is copied a few times at most, and so are several that grow in turn and
-// stand in each other's way. What lies behind the page that it ends in can never be touched, whether it has grown or shrunk.
+// A guarded block that grows in small steps is copied a few times at most; so are several that grow in turn and
+// stand in each other's way. Memory behind the block's last page can never be touched, whether the block has grown or shrunk.
 #include "../support/memory.h"
 #include "../support/older_kernel.h"
 
@@ -81,7 +81,7 @@ static void alone(void)
     }
     HT_CHECK(copied <= 4 * 20 * HT_MIB, "%zu bytes copied to shrink", copied);
     check_content(0);
-    resize(0, 3 * HT_MIB); // what it had before reads as nothing else
+    resize(0, 3 * HT_MIB); // it grows again over what it had given up
     check_content(0);
     free(blocks[0]);
 }
@@ -105,7 +105,7 @@ static void in_turn(void)
     }
 }
 
-// Fresh memory behind a block that has shrunk is zeros: calloc counts on it, and so does the look at the rest of its page.
+// Fresh memory behind a block that has shrunk is zeros: calloc relies on it, and so does the check of the rest of its page.
 static void grows_into_zeros(void)
 {
     start(1);

@@ -4,8 +4,8 @@
 // native only
 // timeout: 120
 //
-// However many blocks lie between guards, none is refused for want of mappings (max_map_count), and the program can still
-// map something itself: at most half of the mappings are taken for guards, and blocks beyond that have none.
+// However many guarded blocks there are, none is refused because mappings run out (max_map_count), and the program can still
+// map something itself: at most half of the mappings are used for guards, and blocks beyond that have none.
 #include "../support/memory.h"
 #include "../support/older_kernel.h"
 
@@ -28,7 +28,7 @@ static size_t mappings(void)
     return lines;
 }
 
-// Is there a guard behind the page that a block ends in? The kernel cannot read there.
+// Is there a guard behind the last page of a block? The kernel cannot read there.
 static bool is_guarded(const char *block, size_t bytes)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -63,7 +63,7 @@ static void many_blocks(void)
         HT_CHECK(blocks[i][0] == 1, "block %zu changed", i);
         free(blocks[i]);
     }
-    // And blocks have guards again: one of another size, as a thread keeps one of these that had none.
+    // New blocks have guards again: one of another size, as a thread keeps one of these without guards.
     char *block = malloc(10 * BYTES);
     HT_CHECK(block != NULL && is_guarded(block, 10 * BYTES), "no guard when there is room again");
     free(block);

@@ -1,7 +1,7 @@
 // preload only
 // native only
-// A heap of its own: any thread allocates from it, free takes its blocks back
-// one by one, and destroying it gives back all the rest at once. What realloc has moved stays.
+// A separate heap: any thread allocates from it, free takes its blocks back
+// one by one, and destroying it gives back all others at once. A block that realloc has moved stays.
 #include "../support/api.h"
 
 #include "../support/memory.h"
@@ -46,7 +46,7 @@ static void run_threads(void)
     }
 }
 
-// Also when the kernel moves it, which copies nothing: it has a mapping of its own, and another one lies behind it.
+// Also if the kernel moves it, without a copy: it has a mapping of its own, with another one behind it.
 static void check_that_what_moves_outlives_the_heap(void)
 {
     HT_API(hak_heap_create);

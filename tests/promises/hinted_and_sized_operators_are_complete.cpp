@@ -1,7 +1,7 @@
 // static too
 //
-// The operators new that LLVM and programs know from tcmalloc: those with a hint how often the block will be used, and those that
-// also say how many bytes may be used. Their blocks are as any other's, and delete frees them.
+// The operators new that LLVM and programs know from tcmalloc: those with a hint of how often the block will be used, and those
+// that also return how many bytes are usable. Their blocks are like any others, and delete frees them.
 #include "../support/operators.h"
 
 #include <cstdint>
@@ -72,7 +72,7 @@ static void check_hinted_aligned(std::size_t size, std::size_t alignment, __hot_
     ::operator delete[](block, align);
 }
 
-// All that it says may be written, and it is freed by any size in between.
+// All bytes that it reports can be written, and any size in between frees it.
 static void check_sized(const sized_pointer &got, std::size_t size, std::size_t alignment)
 {
     void *block = ht_hide(got.start);

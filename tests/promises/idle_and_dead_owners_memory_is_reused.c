@@ -1,7 +1,7 @@
 // serial
 // native only
-// Memory whose owner sleeps or has ended, once freed by others, serves whoever
-// allocates next: it need not wait for the owner, nor for time to pass.
+// Memory whose owner sleeps or has ended, once freed by others, serves the next
+// request of any thread: that need not wait for the owner, nor for time to pass.
 #include "../support/memory.h"
 
 #include <pthread.h>
@@ -41,8 +41,8 @@ static void *fill_and_idle(void *unused)
     return unused;
 }
 
-// One working set went through the heap already; another may add a third. The two threads may have shards of their own
-// (0030), each with a superslab that is used in part.
+// One working set has gone through the heap already; another may add a third. The two threads may have shards of their own
+// (0030), each with a partly used superslab.
 static void check(long baseline, const char *what)
 {
     long most = baseline + SIZES * MIB_OF_EACH * 1024 * 4 / 3 + 8192;

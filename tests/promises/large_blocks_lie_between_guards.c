@@ -2,8 +2,8 @@
 // env: HAKMEM_GUARD_LARGE=1
 // preload only
 //
-// A block above 32 KiB has every byte that was asked for and, some bytes of its last page aside, none more:
-// what lies before and behind it cannot be touched, nor can the block when it was freed.
+// A block above 32 KiB has every requested byte and, except for a few bytes of its last page, no more:
+// memory before and behind it cannot be touched, nor can the block itself after its free.
 #include "../support/promise.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
 // native only
-// Where less is left of a limit of addresses than the library maps at a time, a block that fits is served, and written.
+// If fewer addresses are left (RLIMIT_AS) than the library maps at a time, a block that fits is served, and can be written.
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ int main(void)
     ht_start();
     free(malloc(1));
     ht_limit_addresses(LEFT);
-    ht_exhaust(100); // of what was mapped before
+    ht_exhaust(100); // of the memory mapped before
     for (size_t bytes = LEFT / 2; bytes >= LEAST; bytes /= 2) {
         char *block = malloc(bytes);
         HT_CHECK(block != NULL, "%zu bytes were refused, with room for %d", bytes, LEFT);

@@ -1,4 +1,4 @@
-// A program in C opens a library in C++, which keeps its names from all others. The library catches std::bad_alloc, and has a
+// A C program opens a C++ library, which hides its names from all others. The library catches std::bad_alloc, and has a
 // new-handler.
 // with C++
 #include "../support/promise.h"

@@ -1,7 +1,7 @@
 // glibc only: musl has no such names
 // preload only
-// Programs and libraries that bind to __libc_malloc and kin, or to the old
-// cfree, get this allocator too: what one name allocates another frees.
+// Programs and libraries that bind to __libc_malloc and similar names, or to the old
+// cfree, get this allocator too: a block of one name can be freed by another.
 #include "../support/promise.h"
 
 static void *find(const char *name)
@@ -45,7 +45,7 @@ int main(void)
         libc_free(ht_hide(memalign(4096, size)));
     }
     void (*old_cfree)(void *);
-    // Old programs ask for libc's version of it, which a name without one satisfies.
+    // Old programs ask for libc's version of it; a name without a version satisfies them.
     *(void **)(&old_cfree) = dlsym(RTLD_DEFAULT, "cfree");
     if (old_cfree == NULL) {
         *(void **)(&old_cfree) = dlvsym(RTLD_DEFAULT, "cfree", "GLIBC_2.2.5");

@@ -1,7 +1,7 @@
 // glibc only: musl has no RTLD_DEEPBIND
 //
-// A thread loads a library with RTLD_DEEPBIND, the first of the process. Meanwhile another does the same in the constructor of a
-// library, where it holds the dynamic linker's lock. Neither waits for ever.
+// A thread loads a library with RTLD_DEEPBIND, the first one in the process. Meanwhile another does the same in the constructor of
+// a library, where it holds the dynamic linker's lock. Neither waits for ever.
 #include "../support/promise.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@ static char plugin[4096];
 static atomic_bool has_begun;
 static atomic_bool is_over;
 
-// Who waits for the dynamic linker's lock takes longer.
+// Keeps the dynamic linker's lock busy, so that others wait for it longer.
 static void *ask(void *unused)
 {
     while (!atomic_load(&is_over)) {
@@ -29,7 +29,7 @@ static void *load(void *unused)
     return unused;
 }
 
-// In a process where nothing was loaded in this way before.
+// In a process where nothing was deeply bound before.
 static void run(unsigned round)
 {
     pthread_t threads[HURRIED + 1];

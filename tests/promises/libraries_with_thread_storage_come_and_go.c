@@ -2,7 +2,7 @@
 // preload only
 // native only
 // Libraries with thread-local storage are loaded and unloaded while threads allocate: the C library
-// allocates that storage by us, in the middle of its own work. One that finds no room (static storage is
+// allocates that storage from us, in the middle of its own work. A library that finds no room (static storage is
 // exhausted) is refused, and everything goes on.
 #include "../support/crowd.h"
 

@@ -1,14 +1,14 @@
 // glibc only: its names
 // preload only
 // with features
-// Every name by which this machine's libc allocates or frees is answered by the
-// library: one left out, and a block of one heap reaches the other's free.
+// The library defines every name by which this machine's libc allocates or frees:
+// if one were missing, a block of one heap would reach the other's free.
 #include "../support/promise.h"
 
 #include <elf.h>
 #include <link.h>
 
-// Names that match the patterns below and have nothing to do with the heap.
+// Names that match the patterns below but do not concern the heap.
 static const char *const others[] = {
     "__libc_freeres", // frees libc's own buffers, by calling free
     "__libc_alloca_cutoff",
@@ -16,7 +16,7 @@ static const char *const others[] = {
     "__libc_allocate_once_slow", // calls malloc
     "__libc_alloc_buffer_",      // calls malloc
     "__libc_reallocarray",       // calls realloc by its public name
-    "__libc_mallinfo",           // as the three below: look, allocate nothing
+    "__libc_mallinfo",           // this and the three below only read
     "__libc_mallopt",
     "malloc_get_state", // of an older glibc, for an Emacs that was dumped with a heap of its own
     "malloc_set_state",
@@ -62,7 +62,7 @@ static bool is_allocating(const char *name)
     return false;
 }
 
-// How many dynamic symbols there are: the last one hashed ends its chain by an odd hash.
+// The number of dynamic symbols: the last hashed one ends its chain with an odd hash.
 static uint32_t count_symbols(const uint32_t *gnu_hash)
 {
     uint32_t buckets = gnu_hash[0];
@@ -84,7 +84,7 @@ static void check_name(const char *name)
     Dl_info info;
     void *address = dlsym(RTLD_DEFAULT, name);
     if (address == NULL) {
-        // A name that libc keeps for old programs only has no default version.
+        // A name that libc keeps only for old programs has no default version.
         address = dlvsym(RTLD_DEFAULT, name, "GLIBC_2.2.5");
     }
     HT_CHECK(address != NULL && dladdr(address, &info) != 0, "%s: not found", name);
@@ -136,7 +136,7 @@ int main(void)
     if (found == 0) {
         HT_SKIP("no libc with a GNU hash table");
     }
-    // glibc 2.36 has 24; fewer than the C standard's four would be a broken search.
+    // glibc 2.36 has 24; fewer than 15 would mean that the search is broken.
     HT_CHECK(found >= 15, "only %d names found in libc", found);
     return 0;
 }

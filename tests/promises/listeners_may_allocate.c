@@ -1,7 +1,7 @@
 // sleeps
 // not tagged: it compares addresses, which have tags there
-// Who listens to munmap, madvise and mremap may allocate and free meanwhile: blocks that are kept beyond the call, blocks that the program
-// has allocated before, large ones, and by any of malloc's family.
+// A listener to munmap, madvise and mremap may allocate and free in its calls: blocks that it keeps beyond the call, blocks that
+// the program has allocated before, large ones, and by any function of the malloc family.
 #include "../support/own_munmap.h"
 
 #include <pthread.h>

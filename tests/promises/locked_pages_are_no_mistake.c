@@ -2,8 +2,8 @@
 // static too
 // native only
 // env: HAKMEM_GUARD_SAMPLE=1 HAKMEM_CHECK=1
-// What is locked in memory (mlockall) cannot be given back: its content stays. A program that does no more than to write what
-// it asked for, and to free it, is not ended for what we have left there ourselves, wherever its blocks lie; and its
+// Locked memory (mlockall) cannot be purged: its content stays. A program that only writes what it requested, and frees
+// it, is not ended because of what we have left there ourselves, wherever its blocks are; and its
 // zeros are zeros.
 #include "../support/memory.h"
 

@@ -1,5 +1,5 @@
 // with features
-// The functions by which programs look at glibc's heap answer for this one:
+// The functions by which programs inspect glibc's heap answer for this one:
 // mallinfo2, mallinfo, malloc_info, malloc_stats, mallopt, malloc_trim.
 #include "../support/promise.h"
 
@@ -38,7 +38,7 @@ static void check_mallinfo(void)
     HT_CHECK(held >= least - least / 4, "mallinfo2 fell by %zu after %zu were freed", held, least);
 }
 
-// A block with a mapping of its own counts there, and nowhere else.
+// A block with a mapping of its own counts in these fields, and nowhere else.
 static void check_mapping(void)
 {
     size_t bytes = (size_t)1 << 30;
@@ -49,7 +49,7 @@ static void check_mapping(void)
     free(block);
     struct mallinfo2 after = mallinfo2();
     HT_CHECK(full.hblks == before.hblks + 1 && after.hblks == before.hblks, "hblks is wrong");
-    // In mode secure it lies between guards.
+    // In mode secure it has guards around it.
     HT_CHECK(full.hblkhd - before.hblkhd >= bytes &&
                  full.hblkhd - before.hblkhd < bytes + bytes / 8,
              "of 1 GiB in a mapping hblkhd has %zu",
@@ -66,7 +66,7 @@ static size_t number_behind(const char *text, const char *what)
     return strtoull(found + strlen(what), NULL, 10);
 }
 
-// What stands still is the same by whatever name it is asked for. The document's buffer is made before.
+// A heap at rest gives the same figures under each name. The buffer of the document is allocated before.
 static void check_agreement(void)
 {
     static char text[65536];
@@ -126,7 +126,7 @@ static void check_malloc_info(void)
     free(text);
 }
 
-// malloc_stats prints to stderr, and there alone.
+// malloc_stats prints to stderr only.
 static void check_malloc_stats(void)
 {
     int pipe_ends[2];

@@ -1,5 +1,5 @@
-// malloc(0) gives a block of its own every time: not NULL, not another's
-// address, and free takes it back. So do the others of the family.
+// malloc(0) returns a block of its own every time: not NULL, not another's
+// address, and free accepts it. So do the others of the family.
 #include "../support/promise.h"
 
 enum { BLOCKS = 1000 };

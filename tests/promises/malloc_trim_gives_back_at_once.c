@@ -1,7 +1,7 @@
 // serial
 // native only
-// malloc_trim(0) gives free memory back before it returns: its own thread's,
-// an idle thread's, and what was freed for an idle owner.
+// malloc_trim(0) gives free memory back before it returns: that of its own thread,
+// of an idle thread, and blocks that were freed for an idle owner.
 #include "../support/peak.h"
 
 #include <pthread.h>

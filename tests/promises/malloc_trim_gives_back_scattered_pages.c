@@ -1,8 +1,8 @@
 // serial
 // native only
 // static too
-// After malloc_trim(0) a page stays only if a block in use lies on it: nine of ten blocks, chosen at random, were freed one
-// after the other, so that each slab was looked at many times before.
+// After malloc_trim(0) a page stays only if it has a block in use: nine of ten blocks, chosen at random, were freed one
+// after the other, so that each slab was swept many times before.
 #include "../support/peak.h"
 
 enum { SIZE = 1000, SPARE_KIB = 4096 };
@@ -19,7 +19,7 @@ static size_t pages_under(void **blocks, size_t count)
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     qsort(blocks, count, sizeof *blocks, by_address);
     size_t pages = 0;
-    uintptr_t next = 0; // the first page that is not counted
+    uintptr_t next = 0; // the first page that was not counted
     for (size_t i = 0; i < count; i++) {
         const uintptr_t first = (uintptr_t)blocks[i] / page;
         const uintptr_t last = ((uintptr_t)blocks[i] + SIZE - 1) / page;

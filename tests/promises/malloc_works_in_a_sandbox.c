@@ -1,8 +1,8 @@
 // glibc only: musl does not tell that there is one thread, so there is a membarrier
 // native only
 // static too
-// A worker with one thread that allows itself what malloc needs, mmap, munmap, mremap, madvise, mprotect and futex, and is
-// ended for all else, allocates and frees as it likes.
+// A worker with one thread allows itself what malloc needs, mmap, munmap, mremap, madvise, mprotect and futex, and is
+// killed for any other call: it still allocates and frees as it likes.
 #include "../support/memory.h"
 
 #include <linux/filter.h>
@@ -81,7 +81,7 @@ int main(void)
             }
             free(calloc(1, 40 * HT_MIB));
         }
-        // Refused, by the kernel and because of the size.
+        // Refused by the kernel, and because of the size.
         if (malloc(ht_hide_size((size_t)1 << 46)) != NULL ||
             malloc(ht_hide_size((size_t)1 << 50)) != NULL) {
             _exit(1);

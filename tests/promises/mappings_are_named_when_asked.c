@@ -1,7 +1,8 @@
 // native only
 //
-// With name_mappings the kernel is told of each of our mappings that it is hakmem's, also of those that were made before the options
-// were read; one that knows no names is asked once; and without the option nobody is asked. Here this program answers for the kernel.
+// With name_mappings the kernel is told that each of our mappings is hakmem's, also those that were made before the options
+// were read; a kernel without names is asked once; and without the option it is never asked. Here this program answers for the
+// kernel.
 #include "../support/promise.h"
 
 #include <linux/filter.h>
@@ -18,7 +19,7 @@ enum { VMA = 0x53564d41, ANON_NAME = 0, ASKED_MAX = 4096 };
 struct run {
     int listener;
     pid_t child;
-    int blocks[2]; // a pipe: what the child has allocated
+    int blocks[2]; // a pipe: the addresses of what the child has allocated
 };
 
 struct asked {
@@ -40,7 +41,7 @@ static void show(void *start, size_t bytes)
     HT_CHECK(write(STDOUT_FILENO, &block, sizeof block) == sizeof block, "cannot write");
 }
 
-// Before all constructors, also ours, which reads the options.
+// Before all constructors, also before ours, which reads the options.
 static void *first;
 static void allocate_first(void)
 {
@@ -64,7 +65,7 @@ static int allocate(void)
     return 0;
 }
 
-// The calling thread's prctl(PR_SET_VMA, …) wait for an answer from now on. -1 where the kernel has no such filters.
+// From now on the calling thread's prctl(PR_SET_VMA, …) wait for an answer. -1 if the kernel has no such filters.
 static int listen_to_names(void)
 {
     struct sock_filter filter[] = {
@@ -120,7 +121,7 @@ static void answer(const struct run *run, int error)
              "no answer");
 }
 
-// Run allocate() in a program of its own, whose kernel gives names or refuses them with `error`.
+// Run allocate() in a program of its own, for which the kernel gives names or refuses them with `error`.
 static void serve(struct run *run, int error)
 {
     pthread_t thread;

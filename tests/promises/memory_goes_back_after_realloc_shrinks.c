@@ -1,6 +1,6 @@
 // sleeps
 // native only
-// What large blocks are shrunk by goes back while the program sleeps, without a call more.
+// The memory by which realloc shrinks large blocks goes back while the program sleeps, without another call.
 #include "../support/memory.h"
 
 enum { BLOCKS_MAX = 20 };

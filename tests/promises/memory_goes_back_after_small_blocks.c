@@ -3,9 +3,9 @@
 // native only
 // args in secure: 120 200 1000
 // After a peak of small blocks, resident memory falls to within a tenth and 4 MiB
-// of what is live, within two seconds, while the program sleeps. (Of small blocks in
-// no order, the last few thousand frees end nearly all slabs.) In mode secure: of
-// blocks of 120 bytes and more, for with its canary one of 16 is twice as long.
+// of what is live, within two seconds, while the program sleeps. (If small blocks are freed in
+// random order, the last few thousand frees end nearly all slabs.) In mode secure the blocks have
+// 120 bytes or more, as a block of 16 bytes with its canary is twice as long.
 #include "../support/peak.h"
 
 enum { SIZES = 3 };

@@ -1,7 +1,7 @@
 // sleeps
 // native only
-// What a thread freed goes back to the system also when that thread then only
-// sleeps and so never looks at its own cache again.
+// What a thread freed goes back to the system also if that thread then only
+// sleeps, and so never visits its own cache again.
 #include "../support/peak.h"
 
 #include <pthread.h>

@@ -2,8 +2,8 @@
 // sleeps
 // native only
 // preload only
-// With many ranges given back by one system call, as option batch_madvise has it, and one by one where
-// the kernel refuses that: resident memory falls as it does without the option.
+// With many ranges purged by one system call, as option batch_madvise does, or one by one where
+// the kernel refuses that call, resident memory falls as it does without the option.
 #include "../support/peak.h"
 
 int main(void)

@@ -1,8 +1,8 @@
 // sleeps
 // native only
 // not secure: what is free does not wait
-// A second thread that only frees gets no sweeper started, as nobody is in malloc. It gives back itself what it frees of the first
-// thread's slabs, also where these go on: few blocks of a size that has no pages to itself, and many small ones.
+// For a second thread that only frees, no sweeper is started, as only malloc starts one. The thread itself gives back what it frees
+// of the first thread's slabs, also of slabs that stay: few blocks of a size without pages of their own, and many small ones.
 #include "../support/peak.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ enum {
 };
 
 static void *blocks[SMALLERS];
-static unsigned stays_of; // one in so many stays
+static unsigned stays_of; // one block in this many stays
 static pthread_barrier_t freed;
 static pthread_barrier_t finished;
 
@@ -33,7 +33,7 @@ static void *free_most(void *argument)
     return argument;
 }
 
-// `pages_bytes`: of the pages that what stays lies in.
+// `pages_bytes`: the bytes of the pages with blocks that stay.
 static void expect_fall(size_t bytes, size_t count, unsigned stays, size_t pages_bytes)
 {
     pthread_t thread;

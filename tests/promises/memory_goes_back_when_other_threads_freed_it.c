@@ -1,7 +1,7 @@
 // sleeps
 // native only
 // Blocks that another thread frees go back to the system although the thread
-// that allocated them sleeps and never collects them.
+// that allocated them sleeps and never drains its inbox.
 #include "../support/peak.h"
 
 #include <pthread.h>

@@ -2,8 +2,8 @@
 // sleeps
 // native only
 // not secure: what is free does not wait
-// A thread whose first call is a free may hold locks of the C library, so nothing is started for it. But memory goes back while
-// all threads sleep, as in other programs with threads, from the next malloc on, be it its own or another thread's.
+// A thread whose first call is a free may hold locks of the C library, so it starts no sweeper. But memory goes back while
+// all threads sleep, as in other programs with threads, once malloc was called, by it or by another thread.
 #include "../support/peak.h"
 
 #include <pthread.h>
@@ -42,7 +42,7 @@ static void expect_fall(long baseline, void *allocates, size_t main_bytes)
     ht_expect_rss(
         ht_fallen_kib(baseline, AGAIN * 64), HT_FALL_MS, "freed by a thread that began with it");
     free(block);
-    ht_sleep_ms(LONG_LIFE_MS); // after threads that live for less, not each is worth a sweeper
+    ht_sleep_ms(LONG_LIFE_MS); // after shorter lives, not every thread starts a sweeper
     pthread_barrier_wait(&finished);
     pthread_join(thread, NULL);
     ht_free_all(others, AGAIN);

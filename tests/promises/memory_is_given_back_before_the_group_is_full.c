@@ -3,9 +3,9 @@
 // native only
 // preload only
 // with features
-// With option pressure: what is free and could wait for an hour goes back when the control group comes near its
-// limit, whoever uses it up. With pressure_ledger: a file tells what the heap was made of before the kernel
-// ended the process.
+// With option pressure: free memory that could wait for an hour goes back when the control group comes near its
+// limit, whoever uses the memory. With pressure_ledger: a file tells what the heap consisted of before the kernel
+// killed the process.
 #include "../support/control_group.h"
 #include "../support/memory.h"
 
@@ -16,7 +16,7 @@
 
 enum { BLOCKS = 240, BLOCK_BYTES = 100 * 1024, TIMEOUT_MS = 20000 };
 
-// Memory of the program's own, until so much is resident; the heap's free 24 MiB do not leave that much.
+// Fill memory outside the heap until a fixed amount is resident; the heap's free 24 MiB leave no room for that.
 static int share_with_others(void)
 {
     static void *blocks[BLOCKS];
@@ -42,7 +42,7 @@ static int grow_until_the_end(void)
     }
 }
 
-// Returns how it ended.
+// Returns how the process ended.
 static int run_in_group(const char *role, char *setting, char *other)
 {
     struct ht_group group = ht_make_group(LIMIT);

@@ -1,7 +1,7 @@
 // serial
 // native only
-// A program whose live memory stays the same may run for ever: sizes that keep
-// changing, large blocks that come and go, and realloc leave nothing behind.
+// A program whose live memory keeps its size may run for ever: changing
+// sizes, large blocks that come and go, and realloc leave nothing behind.
 #include "../support/memory.h"
 
 enum { SLOTS = 300, WARM_UP = 60000, STEPS = 400000 };
@@ -12,7 +12,7 @@ static void churn(struct ht_random *random, size_t steps)
 {
     for (size_t i = 0; i < steps; i++) {
         size_t slot = ht_random_below(random, SLOTS);
-        // Slots keep their magnitude, so that what is live keeps its size.
+        // Slots keep their magnitude, so that the live memory keeps its size.
         size_t largest = slot % 50 == 0 ? 3000000 : slot % 10 == 0 ? 200000 : 4000;
         size_t size = 1 + ht_random_below(random, largest);
         if (i % 3 == 0) {

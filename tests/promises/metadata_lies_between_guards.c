@@ -1,7 +1,7 @@
 // preload only
 //
-// Before and behind what the allocator keeps about the heap lie pages that nobody can touch: an overflow of
-// a neighbouring mapping, whosever it is, ends there.
+// The allocator's metadata has inaccessible pages before and behind it: an overflow of
+// a neighbouring mapping, whoever made it, ends there.
 #include "../support/promise.h"
 
 enum { FIRST_CHUNK = 256 * 1024 };

@@ -2,8 +2,8 @@
 // preload only
 // env: HAKMEM_MODE=research
 // with features
-// In mode research the slabs' bitmaps say at every moment which blocks are in use: a free of any thread's shows
-// at once, and nothing is ready in a cache. Slow paths are timed, and blocks sampled.
+// In mode research the slabs' bitmaps show at every moment which blocks are in use: a free by any thread shows
+// at once, and no blocks wait in a cache. Slow paths are timed, and blocks sampled.
 #include "../support/api.h"
 
 #include <pthread.h>

@@ -5,8 +5,8 @@
 // preload only
 // timeout: 120
 // with features
-// A thousand threads that have once allocated much, and now do so little that is hardly work: what each of
-// them costs, beyond a thread that never allocated, falls to 64 KiB by itself. And what the magazines of all
+// A thousand threads have once allocated much, and now do hardly any work: what each of
+// them costs, beyond a thread that never allocated, falls to 64 KiB by itself. And what all magazines
 // hold together is bounded, also while all of them are full.
 #include "../support/api.h"
 #include "../support/memory.h"
@@ -30,7 +30,7 @@ static void swing(size_t size)
     }
 }
 
-// One after the other, so that never much lives at a time.
+// One after the other, so that little is live at a time.
 static void *live(void *works)
 {
     if (works != NULL) {

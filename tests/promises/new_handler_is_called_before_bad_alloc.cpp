@@ -1,7 +1,7 @@
 // static too
 //
-// When memory cannot be had, operator new calls the new-handler as long as
-// there is one, then throws std::bad_alloc; the nothrow forms give NULL.
+// When memory is exhausted, operator new calls the new-handler as long as
+// there is one, then throws std::bad_alloc; the nothrow forms return NULL.
 #include "../support/promise.h"
 
 #include <exception>
@@ -23,7 +23,7 @@ static void throwing_handler()
     throw std::bad_alloc();
 }
 
-struct Noticing { // that the stack is unwound
+struct Noticing { // notices that the stack is unwound
     ~Noticing()
     {
         unwound++;

@@ -1,14 +1,14 @@
 // with features
 // native only
-// A handler of a signal may allocate, also where it has interrupted pthread_create: the thread that gives memory back, for which
-// pthread_create is called, is not started there. It comes soon after, also where all threads block signals.
+// A signal handler may allocate, also if it has interrupted pthread_create: the sweeper, which pthread_create
+// starts, is not started there. It comes soon after, also if all threads block signals.
 #include "../support/promise.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
 
-// By its links: that allocates nothing.
+// Counted by the folder's links, which allocates nothing.
 static unsigned count_tasks(void)
 {
     struct stat tasks;

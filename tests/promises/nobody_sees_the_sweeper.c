@@ -1,6 +1,6 @@
 // native only
-// A process with one thread has one task, whatever it frees. One with threads may have the sweeper's beside them: it has the
-// program's credentials, takes none of its signals, and is gone when the program has one thread again.
+// A process with one thread has one task, whatever it frees. A process with threads may have the sweeper's task as well: it has the
+// program's credentials, takes none of its signals, and ends when the program has one thread again.
 #include "../support/memory.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@
 
 enum { BLOCKS = 200, SIGNALS = 200, NOBODY = 65534 };
 
-// A folder has a link from itself, one from its parent and one from each folder in it.
+// A folder has a link from its own entry, one from its parent and one from each folder in it.
 static unsigned tasks(void)
 {
     struct stat folder;
@@ -42,7 +42,7 @@ static void on_signal(int signal)
     handled++;
 }
 
-// All threads of the program's block it: nobody may take it.
+// All of the program's threads block the signal: no task may take it.
 static void expect_no_signal_taken(void)
 {
     for (int i = 0; i < SIGNALS; i++) {
@@ -54,7 +54,7 @@ static void expect_no_signal_taken(void)
     HT_CHECK(handled == 0 && sigismember(&pending, SIGUSR1), "%d signals were taken", handled);
 }
 
-// The user of each task, as the kernel has it.
+// The user of each task, as the kernel reports it.
 static void expect_all_are_nobody(void)
 {
     char command[128];

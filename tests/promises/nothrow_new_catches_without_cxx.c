@@ -2,8 +2,8 @@
 // linked only
 // static too
 //
-// operator new (nothrow) catches what the new-handler throws, and ends the handling of it. Here the
-// program plays the C++ library itself, so that it is seen also where there is no C++ compiler.
+// operator new (nothrow) catches what the new-handler throws, and ends its handling. Here the
+// program itself acts as the C++ library, so that the test also runs without a C++ compiler.
 #include "../support/promise.h"
 
 #include <unwind.h>

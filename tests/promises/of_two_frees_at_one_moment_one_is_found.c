@@ -4,7 +4,7 @@
 // env: HAKMEM_MODE=secure
 // with features
 //
-// Two threads free one block, in the same few instructions: one of them ends the program, at once, with the line for a
+// Two threads free one block within the same few instructions: one of them ends the program, at once, with the message for a
 // double free.
 #include <pthread.h>
 #include <sched.h>
@@ -17,7 +17,7 @@ enum { SKEWS = 100 };
 
 static atomic_int ready;
 
-// The one that comes second sees it first: it waits for some steps more, another number in each round.
+// The thread that comes second sees the block first: it waits for some more steps, another number in each round.
 static void free_with_the_other(void *block, int skew)
 {
     free(malloc(64)); // the thread has a cache
@@ -37,7 +37,7 @@ static void *in_thread(void *block)
     return NULL;
 }
 
-// In a process of its own, whose lines go to `lines`.
+// In a process of its own, whose messages go to `lines`.
 static void free_twice(int lines)
 {
     dup2(lines, STDERR_FILENO);

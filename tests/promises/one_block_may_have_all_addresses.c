@@ -1,6 +1,6 @@
 // native only
-// Where addresses are limited (RLIMIT_AS), one block may grow by realloc until it has nearly all of them: also with others
-// that were allocated on the way.
+// If addresses are limited (RLIMIT_AS), realloc may grow one block until it has nearly all of them: also with other blocks
+// that are allocated on the way.
 #include "../support/memory.h"
 
 #include <sys/resource.h>
@@ -16,7 +16,7 @@ static void limit_addresses(void)
     }
 }
 
-// From `start` bytes on by `step`, with another block of `other` bytes after each of the first steps.
+// Grow from `start` bytes by `step`, with another block of `other` bytes after each of the first steps.
 static void grow(size_t start, size_t step, size_t other)
 {
     enum { OTHERS = 8 };

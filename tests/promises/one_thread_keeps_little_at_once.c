@@ -3,15 +3,15 @@
 // native only
 // static too
 // not secure: blocks wait in quarantine, and with a block there its page
-// A program with one thread frees, and makes no call afterwards: 8 MiB or a sixteenth of what is in use stay beyond that, at
-// once, however often it did so. When it swings by less than 48 MiB, and has taken that again at once, that stays, too.
+// A program with one thread frees, and makes no call afterwards: at once, 8 MiB or a sixteenth of the bytes in use stay beyond
+// those, however often it has done so. If it swings by less than 48 MiB, and has taken that again at once, that stays, too.
 #include "../support/peak.h"
 
 enum { WIDE = 64 * HT_MIB, NARROW = 40 * HT_MIB, SIZES = 4, KEEP_ONE_IN = 10 };
 
 static const size_t sizes[SIZES] = {32, 1000, 20000, 2000000};
 
-// One in ten stays, in a row: what lies beside blocks in use is not free to go.
+// One in ten stays, consecutive ones: memory beside blocks in use cannot go back.
 static void run(void **blocks, size_t bytes, size_t size, unsigned rounds, bool keeps)
 {
     const size_t count = bytes / size;
@@ -29,7 +29,7 @@ static void run(void **blocks, size_t bytes, size_t size, unsigned rounds, bool 
     ht_expect_rss(ht_fallen_kib(baseline, kept * size + more), 0, what);
 }
 
-// In a process of its own: what one has taken again and again is nothing to the next.
+// In a process of its own: what one run has taken again and again is no reason for the next to keep it.
 static void run_apart(void **blocks, size_t bytes, size_t size, unsigned rounds, bool keeps)
 {
     const pid_t child = fork();

@@ -2,7 +2,7 @@
 // native only
 // static too
 // not secure: blocks wait in quarantine, and with a block there its page
-// What other threads leave that have ended: as little stays at once as of the last thread's own.
+// Of what ended threads leave behind, as little stays at once as of the last thread's own memory.
 #include "../support/peak.h"
 
 #include <pthread.h>
@@ -55,7 +55,7 @@ static void one_after_the_other(void)
     }
 }
 
-// Several fill at the same time, and free what they have.
+// Several fill at the same time, and free their blocks.
 static void side_by_side(void)
 {
     struct worker workers[THREADS];

@@ -2,8 +2,8 @@
 // native only
 // with features
 // An option is set by the mode, a file, a list, its variable in the environment, or by name while the
-// program runs; the later overrules the earlier. What makes no sense is refused, in one line on stderr
-// where it comes from outside, and the default stays.
+// program runs; the later source overrules the earlier. A senseless value is refused, with one line on stderr
+// if it comes from outside, and the default stays.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static int see_environment(void)
     return 0;
 }
 
-// Everything at once: each option is set by all sources up to one of them.
+// All sources at the same time: each option is set by all of them up to a certain one.
 static int see_sources(void)
 {
     check_option("mode", 3, "environment");
@@ -122,7 +122,7 @@ static void check_empty(void)
     HT_CHECK(strstr(said, "HAKMEM_") == NULL, "an empty variable is reported: %s", said);
 }
 
-// A pipe has a name as a file has: one that nobody writes holds no program up, one that somebody does is read.
+// A pipe has a name as a file does: a pipe that no process writes to holds no program up; one that a process writes to is read.
 static void check_pipes(void)
 {
     char pipe[HT_NAMELESS_PATH];
@@ -152,7 +152,7 @@ static void check_pipes(void)
     const pid_t writer = fork();
     if (writer == 0) {
         static const char text[] = "no=1\n";
-        usleep(200000); // the program waits meanwhile
+        usleep(200000); // meanwhile the program waits
         _exit(write(end, text, strlen(text)) != (ssize_t)strlen(text));
     }
     char *const written[] = {config, NULL};

@@ -1,7 +1,7 @@
 // preload only
 // native only
-// A program that works prints what it prints, and the library adds nothing: not
-// at start, at exit, when memory runs out, in threads or in children.
+// A working program prints its own output, and the library adds nothing: not
+// at start, at exit, when memory is exhausted, in threads or in children.
 #include "../support/promise.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 // native only
-// When a limit of the process is reached (RLIMIT_AS, RLIMIT_DATA), every size gets
-// NULL with ENOMEM; nothing that was allocated changes; freeing works; and when
+// When a limit of the process is reached (RLIMIT_AS, RLIMIT_DATA), a request of any size gets
+// NULL with ENOMEM; no allocated block changes; free works; and when
 // the limit is lifted or blocks were freed, allocation works again.
 #include "../support/memory.h"
 
@@ -16,7 +16,7 @@ struct kept {
 static struct kept *kept;
 static size_t count;
 
-// What is limited, and where the kernel says how much of it is in use.
+// What is limited, and where the kernel tells how much of it is used.
 static const struct {
     ht_resource limit;
     const char *field;
@@ -84,8 +84,8 @@ static void fail_in_other_ways(void)
 
 static void run_out(size_t resource)
 {
-    // The library may have reserved much and filled nothing: the limit is
-    // set above what is there now, and what was reserved counts as memory.
+    // The library may have reserved much without using it: the limit is
+    // set above the present value, and what was reserved counts as memory.
     size_t now = (size_t)ht_proc_number("/proc/self/status", resources[resource].field) * HT_KIB;
     set_limit(resource, now + 96 * HT_MIB);
     count = 0;
@@ -95,7 +95,7 @@ static void run_out(size_t resource)
         exhaust(sizes[i]);
         check_all();
         if (i + 1 < sizeof sizes / sizeof *sizes) {
-            // Half of them again, so that smaller blocks find room.
+            // Free half of them again, so that smaller blocks find room.
             for (size_t j = first + (count - first) / 2; count > j;) {
                 free(kept[--count].bytes);
             }

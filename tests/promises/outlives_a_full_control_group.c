@@ -3,10 +3,10 @@
 // preload only
 // with features
 // timeout: 90
-// A control group at its limit, with limit_group: requests are refused, the kernel ends nobody, and after a free all goes
-// on; so it does with several threads, with large blocks, and with limit_hard below the limit. A block that
-// is larger than the group may be used in a few places. Without limit_group, where the group makes its
-// processes wait instead of ending one (version 1, memory.oom_control), the program goes on as it was once
+// A control group at its limit, with limit_group: requests are refused, the kernel kills nothing, and after a free everything
+// works again; also with several threads, with large blocks, and with limit_hard below the limit. A block
+// larger than the group may be used in a few places. Without limit_group, if the group makes its
+// processes wait instead of killing one (version 1, memory.oom_control), the program continues unchanged once
 // there is memory again.
 #include "../support/control_group.h"
 #include "../support/memory.h"
@@ -55,7 +55,7 @@ static int be_refused(void)
     return 0;
 }
 
-// More than half of the group is used when the first request is refused, and no more than all of it.
+// More than half of the group is used when the first request is refused, and at most all of it.
 static size_t fill_with(size_t bytes)
 {
     static const size_t limit = 64 * HT_MIB;
@@ -132,7 +132,7 @@ static pid_t start(const struct ht_group *group, const char *what)
 {
     pid_t child = fork();
     if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); // one that waits for memory would wait for ever
+        prctl(PR_SET_PDEATHSIG, SIGKILL); // a process that waits for memory would wait for ever
         ht_enter_group(group);
         execl("/proc/self/exe", "full", what, (char *)NULL);
         _exit(1);
@@ -146,7 +146,7 @@ static void finish(pid_t child, const char *what)
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) == HT_SKIPPED) {
-        _exit(HT_SKIPPED); // it has said why
+        _exit(HT_SKIPPED); // it has printed why
     }
     HT_CHECK(status == 0, "%s: status %#x", what, (unsigned)status);
 }

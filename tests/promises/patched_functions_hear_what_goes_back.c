@@ -1,7 +1,7 @@
 // sleeps
 // not tagged: it compares addresses, which have tags there
-// Who writes a jump over the first instructions of the C library's munmap, madvise and mremap, as UCX and libfabric do, hears of all
-// memory that is given back.
+// A library that writes a jump over the first instructions of the C library's munmap, madvise and mremap, as UCX and libfabric do,
+// hears of all memory that goes back.
 #include "../support/listener.h"
 
 static void patch(const char *name, uintptr_t to)

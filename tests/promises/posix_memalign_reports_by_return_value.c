@@ -1,5 +1,5 @@
-// posix_memalign returns EINVAL for what is no power of two multiple of a
-// pointer and ENOMEM when there is no memory; then neither errno nor the
+// posix_memalign returns EINVAL for an alignment that is not a power of two multiple of a
+// pointer's size, and ENOMEM when memory is exhausted; then neither errno nor the
 // caller's pointer changes.
 #include "../support/promise.h"
 
@@ -33,7 +33,7 @@ int main(void)
     int error = posix_memalign(&block, 64, ht_hide_size(SIZE_MAX - 4096));
     HT_CHECK(error == ENOMEM, "an impossible size: returned %d, not ENOMEM", error);
     HT_CHECK(block == mark, "an impossible size: the pointer changed");
-    // An alignment near the top of the address space cannot be had either.
+    // An alignment near the top of the address space is impossible, too.
     error = posix_memalign(&block, (size_t)1 << 62, 16);
     HT_CHECK(error == ENOMEM, "alignment 2^62: returned %d, not ENOMEM", error);
     return 0;

@@ -1,7 +1,7 @@
 // preload only
 //
-// A program brings all ten functions that the C library's manual lists for a replacement. What works on blocks beside these works
-// on the program's: reallocarray, free_sized, the C library itself.
+// A program defines all ten functions that the C library's manual lists for a replacement. Other functions that take blocks work
+// on the program's blocks: reallocarray, free_sized, the C library itself.
 #include "../support/promise.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 // static too
 //
-// A program that replaces only the basic operators new and delete gets all blocks of the other forms from its own, and back, as the
-// standard says ([new.delete]): new[], nothrow, sized, and with an alignment.
+// A program that replaces only the basic operators new and delete gets the blocks of all other forms from its own, and frees them
+// there, as the standard says ([new.delete]): new[], nothrow, sized, and with an alignment.
 #include "../support/promise.h"
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #ifndef __clang__
-#    pragma GCC diagnostic ignored "-Wsized-deallocation" // which is what this is about
+#    pragma GCC diagnostic ignored "-Wsized-deallocation" // which this test is about
 #endif
 
 // Known from tcmalloc: LLVM puts them in place of new.
@@ -25,7 +25,7 @@ __attribute__((weak)) void *operator new[](std::size_t,
                                            __hot_cold_t) noexcept;
 extern "C" __attribute__((weak)) sized_pointer __size_returning_new(std::size_t);
 
-enum { HEAD = 64 }; // bytes before each block, which only the program knows of
+enum { HEAD = 64 }; // bytes before each block, which only the program knows
 
 static long live, calls;
 

@@ -1,7 +1,7 @@
 // native only
 // not secure: each large block has pages of its own there
-// At a limit of addresses (RLIMIT_AS) realloc is refused only where malloc of as much is: the places that a block that grows comes
-// to best (what_grows_again_meets_the_same_pages) may be taken, or too large. And not where it can stay where it is.
+// At an address space limit (RLIMIT_AS) realloc is refused only if malloc of that size is: the preferred places of a growing
+// block (what_grows_again_meets_the_same_pages) may be taken, or too large. And it is not refused if the block can grow in place.
 #include "../support/addresses.h"
 
 enum { BLOCKS = 256, GAPS = 20, UNIT_BYTES = 64 * 1024, ALIGNED_UNITS = 4 };
@@ -28,7 +28,7 @@ static void grow(unsigned char *block, size_t before, size_t bytes)
     free(block);
 }
 
-// Gaps that are long enough, but begin in the middle between two multiples of 256 KiB; nothing else is free.
+// Gaps that are long enough, but start halfway between two multiples of 256 KiB; nothing else is free.
 static void into_a_gap(void)
 {
     unsigned char *blocks[BLOCKS];
@@ -42,7 +42,7 @@ static void into_a_gap(void)
     size_t gaps = 0;
     for (size_t i = 0; i < BLOCKS && gaps < GAPS; i++) {
         if ((uintptr_t)blocks[i] / UNIT_BYTES % ALIGNED_UNITS == 1) {
-            free(blocks[i++]); // never two beside each other
+            free(blocks[i++]); // never two neighbours
             gaps++;
         }
     }
@@ -51,7 +51,7 @@ static void into_a_gap(void)
     ht_limit_addresses(SIZE_MAX);
 }
 
-// Room for what is asked for, and little more.
+// Room for the requested size, and little more.
 static void into_a_mapping(void)
 {
     for (size_t more = 0; more < 16; more++) {
@@ -71,7 +71,7 @@ static void into_a_mapping(void)
     }
 }
 
-// What lies behind it was freed, and waits to be used again: a copy has no room, and a block that stays where it is has.
+// The memory behind it was freed, and waits to be reused: a copy has no room, but growth in place has.
 static void where_it_is(void)
 {
     enum { TRIES = 8 };

@@ -1,7 +1,7 @@
 // env: HAKMEM_LIMIT_HARD=1000M HAKMEM_DIRTY_BYTES=1G HAKMEM_PURGE_START_BYTES=1G HAKMEM_DECAY_MS=600000
 // with features
-// A block that has room behind it grows there as long as the heap stays within limit_hard, whatever waits to be given back: a copy
-// would not fit beside it. It is refused when the limit does not allow it at all, and stays as it was.
+// A block with room behind it grows in place as long as the heap stays within limit_hard, whatever waits to be purged: a copy
+// would not fit beside it. If the limit does not allow the new size at all, realloc is refused, and the block stays as it was.
 #include "../support/memory.h"
 
 enum { SMALL_BYTES = 30000, SMALL_BLOCKS = 2100 };
@@ -17,7 +17,7 @@ static void take_small(void)
     }
 }
 
-// 60 MiB are free then, and wait.
+// Then 60 MiB are free, and wait.
 static void free_small(void)
 {
     for (size_t i = 0; i < SMALL_BLOCKS; i++) {
@@ -25,7 +25,7 @@ static void free_small(void)
     }
 }
 
-// Beside as many others in use as leave room for `grown` and some 20 MiB.
+// With as many other bytes in use as leave room for `grown` and some 20 MiB.
 static void grow(size_t bytes, size_t grown)
 {
     char *others = malloc(980 * HT_MIB - grown);

@@ -1,8 +1,8 @@
 // serial
 // native only
 // A block that grows to 1 GiB in steps of 1 % is moved, not copied, most of the
-// way: all the copies together write less than twice its final size. So it is with
-// several that grow in turn, each in the others' way.
+// way: all the copies together write less than twice its final size. The same holds
+// for several that grow in turn, each in the others' way.
 //
 // Without huge pages each page is resident after one fault, whoever writes to
 // it first: the program, once for each page, or a copy into fresh memory.

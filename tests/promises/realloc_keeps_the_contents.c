@@ -1,11 +1,11 @@
 // not tagged: takes longest under qemu; stress/realloc_storm does the same
 // env: HAKMEM_DIRTY_BYTES=2M
 //
-// realloc keeps the bytes that fit, whichever size classes it crosses, growing
-// and shrinking, and a shrunk block gives its pages back.
+// realloc keeps the bytes that fit, whichever size classes it crosses, when it grows
+// or shrinks a block, and a shrunk block gives its pages back.
 #include "../support/memory.h"
 
-// What a block holds, over and over: byte i is i * 31 / 8 modulo 256.
+// A block's repeated content: byte i is i * 31 / 8 modulo 256.
 enum { PERIOD = 2048 };
 static unsigned char contents[PERIOD];
 
@@ -33,7 +33,7 @@ static unsigned char *resize(unsigned char *block, size_t from, size_t to)
     return block;
 }
 
-// Of a long block that moves no pages are written that hold zeros: one byte in each is not, elsewhere in each.
+// Of a long block that moves, pages of zeros are not written: one byte in each is nonzero, at another place in each.
 static void keep_bytes_that_lie_alone(void)
 {
     enum { PAGE = 4096, BYTES = 3 << 20, LONGER = 9 << 20 };
@@ -82,7 +82,7 @@ int main(void)
         size = to;
     }
     free(block);
-    // With dirty_bytes set nothing is left to a program because it swings.
+    // With dirty_bytes set, a program does not keep memory for its swings.
     long before = ht_rss_kib();
     block = resize(NULL, 0, 64 * HT_MIB);
     block = resize(block, 64 * HT_MIB, 100);

@@ -1,7 +1,7 @@
 // its names for all
 // native only
-// Where there is no memory left (RLIMIT_AS), realloc to fewer bytes succeeds all the same, as with the C library: whoever shrinks a
-// block may count on that, and have no other way on. The contents stay, errno does, and the block may be freed with its size.
+// If no memory is left (RLIMIT_AS), realloc to fewer bytes still succeeds, as with the C library: a program that shrinks a
+// block may rely on that, and have no other way out. The content and errno stay, and the block may be freed with its size.
 #include "../support/api.h"
 
 #include "../support/addresses.h"

@@ -1,8 +1,8 @@
 // not tagged: qemu keeps some memory of its own for each mapping of a large block
 //
 // realloc(p, 0) frees p and returns NULL, as glibc's does, whose programs rely
-// on it: whoever keeps p after that frees it twice, whoever ignores the result
-// must not leak.
+// on it: a program that keeps p after that would free it twice, and one that
+// ignores the result must not leak.
 #include "../support/memory.h"
 
 enum { ROUNDS = 2000 };
@@ -22,7 +22,7 @@ int main(void)
             HT_CHECK(rest == NULL, "realloc(p, 0) gave %p", rest);
         }
     }
-    // A leak of the smallest size class alone would be 32 bytes a round.
+    // A leak of just the smallest size class would be 32 bytes in each round.
     long grown = ht_rss_kib() - before;
     HT_CHECK(grown < 16 * 1024, "realloc(p, 0) leaks: %ld KiB more resident", grown);
     return 0;

@@ -1,7 +1,7 @@
 // sleeps
 // not tagged: it compares addresses, which have tags there
-// Who exchanges the addresses of munmap, madvise and mremap in the tables of all that is loaded, as UCX does where no
-// code may be written to, hears of all memory that is given back.
+// A library that exchanges the addresses of munmap, madvise and mremap in the tables of all loaded objects, as UCX does where
+// code cannot be written to, hears of all memory that goes back.
 #include "../support/listener.h"
 
 #include <link.h>
@@ -63,7 +63,7 @@ static int visit(struct dl_phdr_info *object, size_t size, void *unused)
         }
     }
     for (; dynamic != NULL && dynamic->d_tag != DT_NULL; dynamic++) {
-        // The dynamic linker has turned them into addresses, but the kernel's object has none.
+        // The dynamic linker has turned these values into addresses, but the kernel's object has none.
         const ElfW(Addr) value = dynamic->d_un.d_ptr;
         const ElfW(Addr) address = value < tables.base ? tables.base + value : value;
         switch (dynamic->d_tag) {

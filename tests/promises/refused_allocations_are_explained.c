@@ -1,7 +1,7 @@
 // native only
 // env: HAKMEM_TRACE_FAILURES=1
 // with features
-// Each refused allocation says its size, where it was called, and which limit of the system was
+// The record of each refused allocation has its size, its call site, and the limit of the system that was
 // exhausted.
 #include "../support/memory.h"
 
@@ -19,7 +19,7 @@ static void trace_begin(void)
     HT_CHECK(trace >= 0 && dup2(trace, STDERR_FILENO) >= 0, "no file for the trace");
 }
 
-// What was written since.
+// What was written since the last call.
 static const char *trace_end(void)
 {
     static char text[8192];
@@ -104,7 +104,7 @@ static void no_more_mappings(void)
         HT_SKIP("the system allows more mappings than this test makes");
     }
     trace_begin();
-    void *blocks[4096]; // what is mapped already goes first
+    void *blocks[4096]; // mapped memory is used up first
     void *block = NULL;
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         block = blocks[i] = malloc(64 * HT_MIB);

@@ -27,7 +27,7 @@ int main(void)
 {
     ht_start();
     static const size_t sizes[] = {
-        PTRDIFF_MAX, // as the largest object; no machine has that much
+        PTRDIFF_MAX, // the largest object; no machine has that much
         (size_t)PTRDIFF_MAX + 1,
         (size_t)PTRDIFF_MAX + 4096,
         SIZE_MAX - 65536,

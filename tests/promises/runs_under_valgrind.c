@@ -2,8 +2,8 @@
 // preload only
 // native only
 // The program works under valgrind, which refuses reservations of hundreds of
-// GiB: with tools that leave malloc to us, with memcheck when it does, and with
-// memcheck when malloc is its own.
+// GiB: with tools that do not replace malloc, with memcheck told not to replace it, and with
+// memcheck's own malloc.
 #include "../support/promise.h"
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static void *use_heap(void *unused)
     return unused;
 }
 
-// `option`: of the tool. `whose`: what the program inside is told.
+// `option`: of the tool. `whose`: an argument for the program inside.
 static void run_under(const char *tool, const char *option, const char *whose)
 {
     pid_t child = fork();

@@ -2,8 +2,8 @@
 // preload only
 // with features
 //
-// A sampled block faults when what lies behind it is touched, or the block after it was freed; and the report
-// says which block it is, who allocated it, and who freed it. All else goes on as with other blocks.
+// A touch of memory behind a sampled block, or of the block after its free, faults; and the report
+// says which block it is, who allocated it, and who freed it. Otherwise it is like any other block.
 #include "../support/mistake.h"
 
 static void overflow(void)
@@ -74,7 +74,7 @@ int main(void)
     ht_expect_said(ht_said_by(double_free, SIGABRT), "hakmem: double free: ");
     ht_expect_said(ht_said_by(underflow, SIGABRT), "hakmem: underflow: ");
     ht_expect_said(ht_said_by(interior, SIGABRT), "hakmem: invalid free: ");
-    // The program's own handler has the fault for itself.
+    // The program's own handler gets the fault alone.
     signal(SIGSEGV, handler);
     pid_t child = fork();
     if (child == 0) {

@@ -29,7 +29,7 @@ static void run(const char *path)
     ht_wait_child(child, path);
 }
 
-// A copy of this program that runs as somebody else.
+// A copy of this program that runs as another user.
 static void copy_to(const char *path)
 {
     const int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);

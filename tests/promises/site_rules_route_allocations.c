@@ -2,8 +2,8 @@
 // native only
 // not secure: there are no magazines for blocks of a kind to be kept apart in
 // with features
-// A rule gives what one function allocates a way of its own: slabs of its own, an alignment, zeros, a mapping
-// that goes with the block. From a file, whose mistakes are said in one line each, and from the program.
+// A rule treats the allocations of one function specially: slabs of their own, an alignment, zeros, a mapping
+// that is released with the block. Rules come from a file, whose mistakes are reported in one line each, and from the program.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 enum { BLOCKS = 20000, LASTING_ONE_IN = 20, UNIT_LOG2 = 16 };
 
-// What each writes differs, or the compiler would make one function of all.
+// Each writes another byte, or the compiler would merge the functions.
 #define TAKER(name, byte)                                     \
     static __attribute__((noinline)) char *name(size_t bytes) \
     {                                                         \
@@ -109,7 +109,7 @@ static void check_alignment(void)
 
 static int follow_rules(void)
 {
-    // Rules for small blocks are found out at refills: let each function come by.
+    // Rules for small blocks take effect at refills: each function makes some calls.
     for (unsigned i = 0; i < 2000; i++) {
         passing[i] = take_zeroed(100);
         lasting[i] = take_zeroed(3000);
@@ -136,7 +136,7 @@ static int follow_rules(void)
     return 0;
 }
 
-// Run this program with a file of rules, and return what it says on stderr.
+// Run this program with a file of rules, and return what it prints on stderr.
 static const char *run_with(const char *path)
 {
     char setting[128];

@@ -1,5 +1,5 @@
-// C23's free_sized and free_aligned_sized take back what malloc, calloc,
-// realloc and aligned_alloc gave, and leave nothing behind.
+// C23's free_sized and free_aligned_sized free blocks of malloc, calloc,
+// realloc and aligned_alloc, and leave nothing behind.
 #include "../support/memory.h"
 
 void free_sized(void *block, size_t size) __attribute__((weak));
@@ -37,7 +37,7 @@ int main(void)
         }
     }
     HT_CHECK(errno == 7, "a sized free set errno to %d", errno);
-    // One round allocates 80 MiB; a family that frees keeps a few of them.
+    // One round allocates 80 MiB; without a leak only a few of them stay.
     ht_expect_rss(before + 32 * 1024, 2000, "sized frees leak");
     return 0;
 }

@@ -1,15 +1,15 @@
 // its names for all
 // native only
 // with features
-// A block is freed with the size that was asked for, whichever pools were on and whatever a rule for its site said when it
-// was given: none of them makes that size a wrong one, neither where sizes are checked by chance nor where each is.
+// A block is freed with its requested size, whichever pools were on and whatever a rule for its site said when it
+// was allocated: none of these makes that size wrong, whether sizes are checked now and then or always.
 #include "../support/options.h"
 
 #include <pthread.h>
 
 enum { BLOCKS = 600 };
 
-// How a block is asked for and freed.
+// How a block is allocated and freed.
 struct way {
     const char *what;
     void *(*take)(size_t bytes);
@@ -37,7 +37,7 @@ static void *take_zeros(size_t bytes)
     return calloc(1, bytes);
 }
 
-// A site of its own, whose rule is added on the way.
+// A separate site, whose rule is added during the test.
 static __attribute__((noinline)) void *take_ruled(size_t bytes)
 {
     void *block = malloc(bytes);
@@ -72,10 +72,10 @@ static const struct way ways[] = {{"malloc", take, give_sized},
                                   {"new, aligned", take_aligned, give_deleted_aligned},
                                   {"malloc at a ruled site", take_ruled, give_sized}};
 
-static const struct way *way; // the one that is tried
+static const struct way *way; // the one being tested
 static size_t bytes_asked;
 
-// In another thread, whose frees have no magazine: each size is looked at.
+// In another thread, whose frees have no magazine: each size is checked.
 static void *give_all(void *nothing)
 {
     for (int i = 0; i < BLOCKS; i++) {

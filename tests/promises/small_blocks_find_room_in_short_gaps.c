@@ -1,7 +1,7 @@
 // its names for all
 // native only
-// Where no memory is left but gaps of a unit (64 KiB) each, blocks of every small size are still served: also those whose slabs are
-// longer than that. They may be freed with their size, and a heap's end with it.
+// If the only free memory is gaps of one unit (64 KiB), blocks of every small size are still served: also those whose slabs are
+// longer than that. They may be freed with their size, and end with their heap.
 #include "../support/api.h"
 
 #include "../support/addresses.h"
@@ -31,7 +31,7 @@ int main(void)
     }
     ht_limit_addresses(0);
     ht_exhaust_all();
-    for (size_t i = 0; i < GAPS_MOST; i += 2) { // never two beside each other
+    for (size_t i = 0; i < GAPS_MOST; i += 2) { // never two neighbours
         free(gaps[i]);
     }
     for (size_t bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes += bytes / 4) {

@@ -1,7 +1,7 @@
 // its names for all
 // native only
-// Where no memory is left (RLIMIT_AS), what slabs of one size have left free serves smaller blocks and heaps, though what describes
-// their slabs takes more: in mode secure too, where each block has 16 bytes behind it.
+// If no memory is left (RLIMIT_AS), the free memory of retired slabs of one size serves smaller blocks and heaps, though the
+// descriptors of their slabs take more: in mode secure too, where each block has 16 bytes behind it.
 #include "../support/api.h"
 
 #include "../support/addresses.h"
@@ -28,7 +28,7 @@ int main(void)
     HT_CHECK(count > 5000 && count < MOST, "%zu blocks were taken", count);
     size_t free_bytes = 0;
     for (size_t i = 0; i < count; i++) {
-        if (i % STAYS != 0) { // one in each superslab, about, so that none can be unmapped
+        if (i % STAYS != 0) { // about one in each superslab, so that none can be unmapped
             free(larger[i]);
             free_bytes += LARGER_BYTES;
         }

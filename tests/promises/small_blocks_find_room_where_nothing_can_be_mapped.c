@@ -1,8 +1,8 @@
 // its names for all
 // native only
 // not secure: what describes its slabs lies between guards, in mappings of its own
-// Where no memory is left (RLIMIT_AS) but free units between large blocks, all of them serve small requests: what describes their
-// slabs needs no other memory. Nor do heaps.
+// If the only free memory (RLIMIT_AS) is units between large blocks, all of them serve small requests: the descriptors of their
+// slabs need no other memory. Nor do heaps.
 #include "../support/api.h"
 
 #include "../support/addresses.h"
@@ -37,13 +37,13 @@ int main(void)
         count++;
     }
     HT_CHECK(count > 500 && count < LARGES_MOST, "%u large blocks were taken", count);
-    for (unsigned i = 0; i < ALONE; i++) { // the last unit there is serves, whatever describes it
+    for (unsigned i = 0; i < ALONE; i++) { // one free unit is enough, with its descriptor
         free(larges[--count]);
         HT_CHECK(take_all(SMALL_BYTES) != 0, "unit %u that was free alone served nobody", i);
     }
     size_t free_bytes = 0;
     for (unsigned i = 0; i < count; i++) {
-        if (i % STAYS != 0) { // one in each superslab, about, so that none can be unmapped
+        if (i % STAYS != 0) { // about one in each superslab, so that none can be unmapped
             free(larges[i]);
             free_bytes += LARGE_BYTES;
         }

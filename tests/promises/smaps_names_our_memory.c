@@ -1,6 +1,6 @@
 // env: HAKMEM_NAME_MAPPINGS=1
 //
-// With name_mappings, /proc/PID/smaps says of each mapping of ours that it is hakmem's, and of no other.
+// With name_mappings, /proc/PID/smaps names each mapping of ours, and no other, as hakmem's.
 #include "../support/promise.h"
 
 #include <sys/mman.h>
@@ -8,7 +8,7 @@
 
 enum { VMA = 0x53564d41, ANON_NAME = 0 };
 
-// Does the line of the mapping that `address` lies in end with our name?
+// Does the line of the mapping that contains `address` end with our name?
 static bool is_named(const void *address)
 {
     char line[512];

@@ -1,5 +1,5 @@
 // native only
-// Blocks that are far larger than what is written to them, as those of sparse arrays are, can be had as long as there are
+// Blocks of which only a small part is written, such as those of sparse arrays, are served as long as there are
 // addresses: 3 TiB here. They leave room for small blocks.
 #include "../support/memory.h"
 

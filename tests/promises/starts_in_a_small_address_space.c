@@ -1,12 +1,12 @@
 // preload only
 // native only
-// The library starts and serves where address space is scarce: below `ulimit -v 524288`, and below a quarter of that; and where
-// data is: below `ulimit -d 8192`.
+// The library starts and works with few addresses: with `ulimit -v 524288`, and with a quarter of that; and with
+// little data: with `ulimit -d 8192`.
 #include "../support/promise.h"
 
 #include <sys/resource.h>
 
-// So many fifths of the limit are for the program; the rest is the C library's, the stack's and the allocator's own.
+// This many fifths of the limit are for the program; the rest is the C library's, the stack's and the allocator's own.
 static int live_in(size_t mib, size_t fifths)
 {
     size_t want = mib * HT_MIB / 5 * fifths;

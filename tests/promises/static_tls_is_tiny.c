@@ -1,6 +1,6 @@
 // preload only
 // The library needs at most 64 bytes of static thread-local storage, so that a
-// program which has loaded many libraries can still dlopen it.
+// program with many loaded libraries can still dlopen it.
 #include "../support/promise.h"
 
 #include <link.h>

@@ -1,8 +1,8 @@
 // preload only
 // native only
 // with features
-// HAKMEM_STATS=1 prints a table on stderr when the program ends; the name of a file there gets a line
-// of JSON from each process, appended.
+// With HAKMEM_STATS=1 a table is printed on stderr when the program ends; with the name of a file, each process appends a line
+// of JSON to it.
 #include "../support/nameless.h"
 
 enum { BLOCKS = 1000, BYTES = 200 };
@@ -66,7 +66,7 @@ int main(int count, char **arguments)
     const char *live = strstr(of_class, "\"live_blocks\":");
     HT_CHECK(live != NULL && atol(live + 14) >= BLOCKS, "in '%.200s'", of_class);
     HT_CHECK(ftruncate(file, 0) == 0 && lseek(file, 0, SEEK_SET) == 0, "cannot be emptied");
-    run("/proc/no/such/folder", file); // its stderr says so
+    run("/proc/no/such/folder", file); // stderr then has the reason
     read_all(file, text, sizeof text);
     HT_CHECK(strcmp(text, "hakmem: /proc/no/such/folder cannot be written to\n") == 0,
              "stderr has '%.60s'",

@@ -3,8 +3,8 @@
 // timeout: 120
 // not secure: one call in a few holds a lock, for which each answer then waits
 // with features
-// hak_stats_json allocates nothing and waits for no lock for ever: a handler that interrupts malloc
-// itself gets an answer, with what needs no lock. Text that does not fit is cut, and its length told.
+// hak_stats_json allocates nothing and never waits for a lock for ever: a handler that interrupts malloc
+// itself gets an answer, with what can be read without the lock. A text that does not fit is cut off; its full length is returned.
 #include "../support/api.h"
 
 #include <signal.h>
@@ -49,8 +49,8 @@ int main(void)
     HT_CHECK(strstr(text, "\"walked\":true") != NULL, "%s", text);
     check_cut();
     signal(SIGALRM, handler);
-    // One at a time: an answer may have to wait for longer than until the next would be due, and
-    // who holds the lock would never come to drop it.
+    // One at a time: an answer may have to wait for longer than the interval, and
+    // then the holder of the lock would never get to release it.
     const struct itimerval once = {{0, 0}, {0, 3000}};
     int due = 0;
     static void *blocks[BLOCKS];

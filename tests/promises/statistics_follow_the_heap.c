@@ -2,7 +2,7 @@
 // native only
 // with features
 // hak_stats_read counts what the program holds, and hak_trim gives back what it
-// does not.
+// does not hold.
 #include "../support/api.h"
 
 #include "../support/memory.h"

@@ -1,8 +1,8 @@
 // native only
 // When the process has as many mappings as the kernel allows (max_map_count),
 // so that mmap, mremap to another place, and even munmap in the middle, fail:
-// malloc gives memory or NULL with ENOMEM, what it gave before stays as it was,
-// free works, and afterwards all is as before.
+// malloc returns memory or NULL with ENOMEM, earlier blocks stay as they were,
+// free works, and afterwards everything is as before.
 #include "../support/memory.h"
 
 enum { BLOCKS = 300 };
@@ -26,7 +26,7 @@ static void check_held(void)
     }
 }
 
-// It grows, where it lies or elsewhere, or is refused and stays.
+// It grows, in place or elsewhere, or is refused and stays.
 static void *try_to_grow(unsigned char *lone)
 {
     errno = 0;
@@ -77,7 +77,7 @@ int main(void)
     HT_CHECK(lone != NULL && other != NULL, "no block of %zu", MAPPING_BYTES);
     lone[0] = 1;
     lone[MAPPING_BYTES - 1] = 2;
-    // Pages with access and without are never merged into one mapping.
+    // Accessible and inaccessible pages are never merged into one mapping.
     char *pages = mmap(NULL, 2 * most * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     HT_CHECK(pages != MAP_FAILED, "no address space");
     size_t used = 0;

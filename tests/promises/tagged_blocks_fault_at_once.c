@@ -1,8 +1,8 @@
 // tags only
 // preload only
 //
-// In a heap with memory tags a touch of the block before or behind one's own, and of a block after it was freed, also when
-// others have it since, faults at once, and a line says where. A pointer to a block that others have since frees nothing.
+// In a heap with memory tags, a touch of the block before or behind one's own, or of a block after it was freed, also if
+// it was reused since, faults at once, and a message says where. A pointer to a block that was reused frees nothing.
 #include "../support/api.h"
 #include "../support/mistake.h"
 
@@ -48,7 +48,7 @@ static void read_after_free(void)
     _exit(*(volatile char *)ht_hide(one + 10));
 }
 
-// A block, freed, that others have by now.
+// A block that was freed and is used by others now.
 static char *block_of_others(void)
 {
     char *one = block();
@@ -117,7 +117,7 @@ static bool has_tag(void *start, size_t bytes, void *wanted)
     return true;
 }
 
-// What tells of blocks tells their tags.
+// Functions that report blocks report their tags.
 static void questions_are_answered_with_tags(void)
 {
     HT_API(hak_owns);
@@ -139,7 +139,7 @@ static void questions_are_answered_with_tags(void)
     free(one);
 }
 
-// Memory that was given back has lost its tags; it gets new ones, all of a block.
+// Memory that was purged has lost its tags; it gets new ones, all of a block.
 static void pages_come_back(void)
 {
     enum { LONG = 20000, COUNT = 200 };
@@ -156,7 +156,7 @@ static void pages_come_back(void)
     }
 }
 
-// As they have to be in a heap's memory once it has ended.
+// As heap memory must be once the heap was destroyed.
 static void heaps_leave_no_tags(void)
 {
     HT_API(hak_heap_create);

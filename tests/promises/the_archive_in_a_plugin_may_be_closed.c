@@ -1,8 +1,8 @@
 // glibc only: musl opens no library that wants storage in initial-exec
 // preload only
 // native only
-// A plugin that has the archive in it may be closed while threads that have allocated from it go on, and blocks of it are in
-// use: their ends come to a copy of ours that is still there. Opened again, it is the same one.
+// A plugin that contains the archive may be closed while threads that have allocated from it go on, and blocks of it are in
+// use: when they end, our copy is still loaded. If the plugin is opened again, it gets the same copy.
 #include "../support/promise.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 // glibc only: musl has none
 // preload only
-// With libc_malloc_debug.so.0 preloaded before us, mtrace, mcheck and MALLOC_CHECK_ work as they do without us: that library
+// With libc_malloc_debug.so.0 preloaded before us, mtrace, mcheck and MALLOC_CHECK_ work as without us: that library
 // looks for headers in front of its blocks, and finds them.
 #include "../support/promise.h"
 

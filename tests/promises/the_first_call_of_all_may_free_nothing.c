@@ -1,6 +1,6 @@
 // static too
 //
-// The first call of all may be free(NULL), in a constructor that runs before all others: glibc 2.44 does that on its own.
+// The first call of all may be free(NULL), in a constructor that runs before all others: glibc 2.44 itself does that.
 #include "../support/promise.h"
 
 static int kept;
@@ -14,7 +14,7 @@ static void free_nothing(void)
     block = malloc(100);
 }
 
-// Of priorities up to 100, which are the system's, the compiler would warn.
+// For priorities up to 100, which are the system's, the compiler would warn.
 __attribute__((used, section(".init_array.00090"))) static void (*earliest)(void) = free_nothing;
 
 int main(void)

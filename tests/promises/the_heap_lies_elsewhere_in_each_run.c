@@ -1,13 +1,13 @@
 // preload only
 // native only
 //
-// Where the heap lies cannot be told from another run of the program; but in none does it lie where programs want their own, as
-// CLISP does from 16 to 32 TiB.
+// The heap's address cannot be predicted from another run of the program; but it is never where programs want a heap of their own,
+// as CLISP does from 16 to 32 TiB.
 #include "../support/promise.h"
 
 enum { SUPER_LOG2 = 22, RUNS = 40 };
 
-// The superslab that a block of another run lies in.
+// The superslab of a block of another run.
 static uintptr_t place_in_another_run(const char *program)
 {
     int ends[2];
@@ -33,7 +33,7 @@ int main(int count, char **arguments)
         const uintptr_t block = (uintptr_t)ht_hide(malloc(100));
         return write(STDOUT_FILENO, &block, sizeof block) == sizeof block ? 0 : 1;
     }
-    // Of some million places.
+    // One of some million places.
     const uintptr_t first = place_in_another_run(arguments[0]);
     HT_CHECK(first != place_in_another_run(arguments[0]), "both lie in superslab %zx", first);
     for (unsigned run = 0; run < RUNS; run++) {

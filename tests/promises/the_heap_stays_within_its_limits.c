@@ -1,7 +1,7 @@
 // preload only
 // not secure: the addresses that guard a large block count
-// A hard limit refuses what would go beyond it, after everything that is free has been given back. Above
-// a soft limit free memory does not wait any more.
+// A hard limit refuses a request that would exceed it, after all free memory was given back. Above
+// a soft limit free memory no longer waits.
 #include "../support/memory.h"
 #include "../support/options.h"
 
@@ -10,7 +10,7 @@
 enum { BLOCKS = 4000 };
 static void *blocks[BLOCKS];
 
-// Returns how many bytes could be had in blocks of this size.
+// Returns how many bytes can be allocated in blocks of this size.
 static size_t fill(size_t bytes)
 {
     size_t count = 0;
@@ -34,10 +34,10 @@ static void empty(void)
 static void check_hard(void)
 {
     const size_t limit = 48 * HT_MIB;
-    ht_set_option("decay_ms", 3600000); // nothing is given back for its age
+    ht_set_option("decay_ms", 3600000); // nothing is given back because of its age
     ht_set_option("limit_hard", limit);
     const long before = ht_rss_kib();
-    // What one size leaves free serves the next: it is given back before anything is refused.
+    // What one size leaves free serves the next: it is given back before a request is refused.
     for (size_t bytes = 20 * HT_KIB; bytes < 4 * HT_MIB; bytes *= 6) {
         const size_t had = fill(bytes);
         HT_CHECK(had <= limit, "%zu bytes in blocks of %zu: over the limit", had, bytes);

@@ -1,6 +1,6 @@
 // native only
-// A thread that is cancelled while its keys are destroyed, too late to be, has returned what it returned, also when it is the
-// last beside the first and our thread ends with it; and the next threads have ours beside them again.
+// A thread that is cancelled while its keys are destroyed, which is too late, still returns its own result, also if it is the
+// last one beside the first and the sweeper ends with it; and the next threads have a sweeper again.
 #include "../support/memory.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // glibc only: musl opens no library that wants storage in initial-exec
 // preload only
 // native only
-// A program that runs on libc's malloc can dlopen the library, allocate by its
+// A program that runs on libc's malloc can dlopen the library, allocate with its
 // functions in any thread, also in threads older than the library, and close it
 // while blocks are still in use.
 #include "../support/promise.h"

@@ -1,7 +1,7 @@
 // serial
 // native only
-// Thousands of threads that allocate, free and end leave neither memory nor
-// address space behind.
+// Thousands of threads that allocate, free and end leave behind neither memory nor
+// addresses.
 #include "../support/memory.h"
 
 #include <pthread.h>
@@ -42,13 +42,13 @@ static void run_threads(size_t count)
 int main(void)
 {
     ht_start();
-    // How much eight threads at once hold at most (their quarantines, in mode
+    // The most that eight threads hold at once (their quarantines, in mode
     // secure) shows only after many draws: the warm-up is as long as the test.
     run_threads(THREADS);
     long rss = ht_rss_kib();
     long address_space = ht_proc_number("/proc/self/status", "VmSize");
     run_threads(THREADS);
-    // 1 KiB a thread would show as 10 MiB.
+    // 1 KiB for each thread would show as 10 MiB.
     long grown = ht_rss_kib() - rss;
     HT_CHECK(grown < 8192, "%d threads left %ld KiB resident", THREADS, grown);
     grown = ht_proc_number("/proc/self/status", "VmSize") - address_space;

@@ -1,6 +1,6 @@
-// No line of a processor's cache holds blocks of less than 128 bytes of two
-// threads: not when both allocate at the same time, and not after one has freed
-// what the other allocated and goes on allocating.
+// No cache line holds blocks of less than 128 bytes of two
+// threads: not if both allocate at the same time, and not after one has freed
+// the other's blocks and continues to allocate.
 #include "../support/promise.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@ enum { BLOCKS = 4000, LINE_BYTES = 64 };
 static const size_t sizes[] = {16, 48, 112};
 
 static uintptr_t firsts[BLOCKS];  // of the other thread: all that it got
-static uintptr_t seconds[BLOCKS]; // of main, after it freed every other one of them
+static uintptr_t seconds[BLOCKS]; // of main, after it freed every other one of those
 static pthread_barrier_t barrier;
 
 static void take_all(uintptr_t *blocks)
@@ -36,7 +36,7 @@ static int compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-// Both are sorted here.
+// Sorts both arrays.
 static void check_lines(uintptr_t *mine, size_t my_count, uintptr_t *theirs, size_t their_count)
 {
     qsort(mine, my_count, sizeof *mine, compare);

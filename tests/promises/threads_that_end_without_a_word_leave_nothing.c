@@ -1,8 +1,8 @@
 // glibc only: the kernel is not told of a thread's mutexes in time
 // native only
 // not secure: blocks wait in quarantine
-// Threads that allocate for the first time in a destructor of a key, in the last of the rounds, when no other destructor is
-// called any more; and threads that end by the system call, past all destructors: what they had serves those that come later.
+// Threads that allocate for the first time in a key's destructor, in the last round, after which no destructor is
+// called; and threads that end by the system call, without destructors: what they had serves later threads.
 #include "../support/memory.h"
 
 #include <limits.h>
@@ -77,7 +77,7 @@ static void expect_nothing_of_all(void)
 {
     expect_nothing(pass, "destructors");
     expect_nothing(leave, "the system call");
-    // Those that come later find and end what the others have left.
+    // Later threads find and end what the others have left.
     run(only_allocate, 10);
     ht_expect_one_thread(1000);
 }

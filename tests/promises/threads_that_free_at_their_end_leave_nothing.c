@@ -1,7 +1,7 @@
 // native only
 // not secure: blocks wait in quarantine
-// A thread's first call is a free in a destructor of a key, in the last of the rounds, when no other destructor is called any
-// more: nothing of ours stays for it, neither memory nor a task.
+// A thread's first call is a free in a key's destructor, in the last round, after which no destructor is
+// called: nothing of ours stays for it, neither memory nor a task.
 #include "../support/memory.h"
 
 #include <limits.h>

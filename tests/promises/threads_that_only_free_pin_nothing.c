@@ -1,7 +1,7 @@
 // serial
 // native only
 // One thread allocates for ever, another only frees: memory stays near the
-// working set, for what the second frees is the first one's again at once.
+// working set, as the first can use at once what the second frees.
 #include "../support/memory.h"
 
 #include <pthread.h>
@@ -44,7 +44,7 @@ int main(void)
     }
     long rss = ht_rss_kib();
     pthread_join(freer, NULL);
-    // At most 16,384 blocks of 1,008 bytes on average are in flight: 16 MiB. 3 GB went by.
+    // At most 16,384 blocks of 1,008 bytes on average are in flight: 16 MiB. 3 GB pass through.
     long most = baseline + 2 * RING * 1008 / 1024 + 8 * 1024;
     HT_CHECK(rss <= most, "%ld KiB resident, promised at most %ld", rss, most);
     return 0;

@@ -1,8 +1,8 @@
 // pages: 65536
 // not tagged: takes longest under qemu, and tags make no difference
-// malloc_usable_size is at least what was asked for, all of it can be written,
+// malloc_usable_size is at least the requested size, all of it can be written,
 // and above 128 bytes no block is more than an eighth larger than its request;
-// but that blocks above 32 KiB are whole pages.
+// except that blocks above 32 KiB are whole pages.
 #include "../support/promise.h"
 
 static size_t most_usable(size_t size)

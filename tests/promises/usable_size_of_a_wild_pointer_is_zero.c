@@ -1,5 +1,5 @@
 // malloc_usable_size of an address that is no block of ours is 0: a question
-// does no harm, so unlike free of such an address it does not stop the program.
+// does no harm, so unlike free of such an address it does not end the program.
 #include "../support/memory.h"
 
 int main(void)

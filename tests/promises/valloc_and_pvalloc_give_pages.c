@@ -1,5 +1,5 @@
 // pages: 16384 65536
-// valloc's blocks start on a page; pvalloc's start on one and fill whole pages.
+// valloc's blocks start at a page boundary; pvalloc's also fill whole pages.
 #include "../support/promise.h"
 
 int main(void)

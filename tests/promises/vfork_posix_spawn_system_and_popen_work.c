@@ -1,5 +1,5 @@
-// vfork, posix_spawn, system and popen work from a program whose threads
-// allocate, and the program's heap is whole afterwards.
+// vfork, posix_spawn, system and popen work in a program whose threads
+// allocate, and the program's heap is intact afterwards.
 #include "../support/memory.h"
 
 #include <pthread.h>
@@ -48,7 +48,7 @@ int main(void)
 {
     ht_start();
 #ifndef __GLIBC__
-    unsetenv("LD_PRELOAD"); // the programs of the system have another C library than this one
+    unsetenv("LD_PRELOAD"); // the system's programs have another C library than this one
 #endif
     pthread_t thread;
     HT_CHECK(pthread_create(&thread, NULL, run, NULL) == 0, "no thread");

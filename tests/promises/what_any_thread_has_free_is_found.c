@@ -1,6 +1,6 @@
 // native only
-// Where no memory is left (RLIMIT_AS), malloc finds what is free in the slabs of other threads, however many there are: of one that
-// has much, and of those that sleep and have a little each.
+// If no memory is left (RLIMIT_AS), malloc finds free blocks in the slabs of other threads, however many threads there are: of one
+// with many, and of sleeping ones with a few each.
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -48,7 +48,7 @@ static void start(pthread_t *thread, void *(*run)(void *))
     pthread_attr_destroy(&attributes);
 }
 
-// How many are had before the first refusal.
+// How many blocks there are before the first refusal.
 static size_t take_all(void)
 {
     size_t count = 0;

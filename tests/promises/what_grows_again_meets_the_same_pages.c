@@ -1,8 +1,8 @@
 // native only
 // env: HAKMEM_DIRTY_BYTES=64M
 // not secure: each large block has pages of its own there
-// A buffer that has to move before it can grow comes to one of few places, wherever the first gap is:
-// one that writes only here and there does not touch other pages each time.
+// A buffer that has to move before it can grow is placed at one of few addresses, wherever the first gap is:
+// a buffer that is written only here and there does not touch other pages each time.
 #include "../support/memory.h"
 
 #include <sys/prctl.h>
@@ -26,7 +26,7 @@ static unsigned char *take(size_t bytes)
     return block;
 }
 
-// Returns how often it wrote to the end: of as many pages, at most.
+// Returns how often it wrote to the end: the most pages that this touches.
 static size_t grow_behind(size_t fillers)
 {
     void *filler[FILLERS];

@@ -1,13 +1,13 @@
 // serial
 // native only
-// Pages of a long block that nobody has written to stay untouched when realloc makes it longer: while it grows where it lies,
-// also beyond the size from which blocks are mapped by themselves, and when another block is in its way.
+// Pages of a long block that were never written stay untouched when realloc makes the block longer: while it grows in place,
+// also beyond the size from which blocks have mappings of their own, and when another block is in its way.
 #include "../support/memory.h"
 
 enum { MARK_STEP = 1 << 24 };
 #define MOST_KIB (16L * 1024) // with all that the test itself needs
 
-// One byte in 16 MiB, from `from` on, and the last one.
+// Write one byte in each 16 MiB, from `from` on, and the last one.
 static void mark(unsigned char *block, size_t from, size_t bytes)
 {
     for (size_t at = (from + MARK_STEP - 1) / MARK_STEP * MARK_STEP; at < bytes; at += MARK_STEP) {
@@ -37,7 +37,7 @@ static void expect_untouched(long before_kib, const char *what)
     HT_CHECK(more < MOST_KIB, "%s: %ld KiB became resident", what, more);
 }
 
-// By a third each time, or twice as long.
+// By a third each time, or to twice the length.
 static void one_that_grows(size_t divisor)
 {
     const long before_kib = ht_rss_kib();

@@ -1,9 +1,9 @@
 // serial
 // native only
 // env: HAKMEM_DIRTY_BYTES=8M HAKMEM_MAGAZINE_BYTES=1M HAKMEM_DECAY_MS=3600000
-// Free memory that waits is bounded in bytes too: with a budget of 8 MiB, and a
-// wait that never ends, no more than that stays resident, whatever the sizes.
-// Beside it wait a thread's magazines. Four threads: each could keep a freed
+// The bytes of waiting free memory are bounded, too: with a budget of 8 MiB, and a
+// decay time that never ends, no more than that stays resident, whatever the sizes.
+// A thread's magazines wait beside it. Four threads: each could keep a freed
 // large block of each size for itself.
 #include "../support/peak.h"
 

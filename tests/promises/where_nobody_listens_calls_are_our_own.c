@@ -1,6 +1,6 @@
 // glibc only: musl's munmap has more to do, so it is called
 // native only
-// Where nobody listens to munmap, madvise and mremap, the C library's are not called: memory is given back by system calls of our own.
+// If nobody listens to munmap, madvise and mremap, the C library's are not called: memory goes back by system calls of our own.
 #include "../support/promise.h"
 
 #include <linux/filter.h>

@@ -1,8 +1,8 @@
 // serial
 // native only
 // preload only
-// In a container with 64 MiB: the program starts; what it does not hold never adds up to what the
-// kernel would end it for, though its phases and threads leave much behind; and the defaults are
+// In a container with 64 MiB the program starts; its free memory never adds up to so much that
+// the kernel kills it, though its phases and threads leave much behind; and the defaults are
 // those of a small machine.
 #include "../support/api.h"
 #include "../support/control_group.h"
@@ -15,7 +15,7 @@
 
 enum { THREADS = 6, PHASES = 12, MOST_BLOCKS = 1 << 19 };
 
-// One thread after the other holds LIVE_BYTES in blocks of another size, frees them, and sleeps on.
+// One thread after the other holds LIVE_BYTES in blocks of another size, frees them, and sleeps from then on.
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t all_are_done;
 static void **blocks;

@@ -1,7 +1,7 @@
 // preload only
 // native only
-// The program works without randomised addresses, with the kernel's old layout of mappings, with a
-// stack without limit (which brings that layout too), with a limit on its data, and without huge pages.
+// The program works without randomised addresses, with the kernel's old layout of mappings, with an
+// unlimited stack (which also brings that layout), with a limit on its data, and without huge pages.
 #include "../support/crowd.h"
 
 #include <sys/personality.h>

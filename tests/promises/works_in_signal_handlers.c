@@ -1,5 +1,5 @@
-// A signal handler may allocate and free when it interrupts anything but the
-// allocator itself, here a computation; its blocks last beyond it.
+// A signal handler may allocate and free if it interrupts anything but the
+// allocator itself, here a computation; its blocks stay valid afterwards.
 #include "../support/promise.h"
 
 #include <pthread.h>
@@ -38,7 +38,7 @@ static void *compute(void *unused)
             sum += 1.0 / i;
         }
     }
-    // The end of a thread is a part of the allocator.
+    // The end of a thread runs code of the allocator.
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);

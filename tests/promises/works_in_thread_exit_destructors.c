@@ -1,8 +1,8 @@
 // static too
 //
 // Destructors of thread-specific data allocate and free, round after round,
-// also those that run after the allocator's own clean-up of the thread; and so
-// do C++'s thread_local destructors, which C reaches by the runtime's name.
+// also those that run after the allocator's own clean-up of the thread; so
+// do C++'s thread_local destructors, which C reaches by the runtime's function.
 #include "../support/promise.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // not tagged: the dynamic linker clears some by lines (cmake/tests.cmake)
 //
 // dlsym, dlopen and dlerror allocate, in the thread that calls them and with
-// the loader's lock held; the allocator may not call back into the loader.
+// the loader's lock held; the allocator must not call back into the loader.
 #include "../support/promise.h"
 
 #include <pthread.h>
@@ -24,7 +24,7 @@ static void *look_up(void *unused)
         }
         free(ht_hide(malloc(100)));
     }
-    return unused; // its last dlerror text is freed by the C library at the thread's end
+    return unused; // the C library frees its last dlerror text when the thread ends
 }
 
 __attribute__((constructor(101))) static void look_up_first(void)

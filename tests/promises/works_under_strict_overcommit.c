@@ -1,11 +1,11 @@
 // serial
 // native only
 // preload only
-// Where the kernel promises no memory that it does not have (overcommit_memory
-// 2), reservations do not count as use: the program starts and works. What the
-// kernel refuses is NULL with ENOMEM, and the program goes on.
+// If the kernel promises only memory that it has (overcommit_memory
+// 2), reservations do not count as use: the program starts and works. A request that the
+// kernel refuses gets NULL with ENOMEM, and the program goes on.
 //
-// The setting is the machine's, not ours: it is changed only when
+// The setting belongs to the machine: it is changed only if
 // HAK_TEST_SYSTEM=1 allows it, and put back.
 #include "../support/memory.h"
 
@@ -32,7 +32,7 @@ static void write_setting(int value)
     close(fd);
 }
 
-// Ask for all that is promised, untouched, but for a GiB that other programs may need meanwhile.
+// Request all that is promised, untouched, except a GiB that other programs may need meanwhile.
 static void use_up(void)
 {
     enum { MOST = 4096 };

@@ -1,12 +1,12 @@
 // native only
-// A sandbox (seccomp) may refuse mprotect from some moment on. A program that comes by far more addresses than it did
-// before, and has as much in use, is refused nothing: blocks whose addresses are new each time, as the largest ones' are, and
-// in mode secure those above 32 KiB.
+// A sandbox (seccomp) may refuse mprotect from some moment on. A program that then uses far more addresses than
+// before, but has no more memory in use, is refused nothing: blocks whose addresses are new each time, as the largest ones' are,
+// and in mode secure those above 32 KiB.
 #include "../support/filter.h"
 
 #include <sys/mman.h>
 
-// In turn they come by 20 GiB of addresses. The address map's table is opened for 16 GiB at a time.
+// One after the other, these use 20 GiB of addresses. The map is made writable for 16 GiB at a time.
 enum { SMALLER = 5000, LARGEST = 34 };
 
 static void refuse(void)

@@ -1,5 +1,5 @@
 // native only
-// A sandbox (seccomp) may refuse madvise, mremap, membarrier and what starts our background thread:
+// A sandbox (seccomp) may refuse madvise, mremap, membarrier and, where threads are made by clone3, clone:
 // everything works, only less memory goes back. Nothing is printed.
 #include "../support/crowd.h"
 #include "../support/filter.h"
@@ -14,7 +14,7 @@
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)(number), 0, 1), \
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
 
-// What is refused in any case, and `also`.
+// Refuse the calls that every variant refuses, and `also`.
 static void refuse(long also)
 {
     struct sock_filter rules[] = {
@@ -35,7 +35,7 @@ static void *nothing(void *unused)
     return unused;
 }
 
-// Our thread is made by clone; the C library's by clone3, but musl's and those of an old glibc.
+// Does pthread_create call clone, as musl's and an old glibc's do, and not clone3?
 static bool threads_are_made_by_clone(void)
 {
     const pid_t child = fork();
@@ -61,7 +61,7 @@ int main(void)
         ht_crowd_run();
         malloc_trim(0);
     }
-    char *large = malloc(100 * HT_MIB); // grows by mremap elsewhere
+    char *large = malloc(100 * HT_MIB); // mremap makes it grow elsewhere
     HT_CHECK(large != NULL, "no large block");
     memset(large, 7, 100 * HT_MIB);
     large = realloc(large, 300 * HT_MIB);

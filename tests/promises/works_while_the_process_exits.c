@@ -1,7 +1,7 @@
 // static too
 //
-// atexit and on_exit handlers and destructors allocate and free, and blocks of
-// main's are freed there, while other threads go on allocating to the end.
+// atexit and on_exit handlers and destructors allocate and free, also blocks of
+// main's, while other threads continue to allocate until the end.
 #include "../support/promise.h"
 
 #include <pthread.h>

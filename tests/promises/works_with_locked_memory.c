@@ -1,6 +1,6 @@
 // native only
 // A program may lock all its memory, present and to come (mlockall): the allocator works, its own
-// reservations do not become resident, and its background thread does not stay for nothing.
+// reservations do not become resident, and its background thread does not stay without work.
 #include "../support/crowd.h"
 #include "../support/memory.h"
 

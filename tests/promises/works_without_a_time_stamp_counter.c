@@ -1,7 +1,7 @@
 // native only
 // static too
 // A program that has forbidden itself the processor's time stamp counter (PR_SET_TSC), as sandboxes do against measuring,
-// allocates, frees, is refused and starts threads as any other; so does a static one that was started so. The kernel's own
+// allocates, frees, is refused and starts threads as any other; so does a static one that was started that way. The kernel's own
 // clock functions read that counter.
 #include "../support/memory.h"
 
@@ -18,7 +18,7 @@ int main(void)
 
 enum { ROUNDS = 4, BLOCKS = 100000, LARGE_BLOCKS = 128, THREADS = 4 };
 
-// Magazines grow, slabs come and go.
+// Magazines grow; slabs come and go.
 static void *work(void *unused)
 {
     void **blocks = malloc(BLOCKS * sizeof *blocks);
@@ -35,7 +35,7 @@ static void *work(void *unused)
     return unused;
 }
 
-// Large and dense: this asks for huge pages, if the machine has some.
+// Large and dense: this asks for huge pages, if the machine has any.
 static void fill(void)
 {
     static void *blocks[LARGE_BLOCKS];
@@ -81,7 +81,7 @@ static pid_t start_child(const char *program)
     return child;
 }
 
-// Does the system keep to it?
+// Does the system enforce it?
 static bool is_forbidden(void)
 {
     int status;

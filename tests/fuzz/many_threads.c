@@ -6,13 +6,13 @@
 // secure too
 // linked too
 //
-// Threads that come and go do everything that the library offers, by chance: each function that allocates, frees or
-// asks, blocks and heaps' blocks handed to other threads, heaps that end, walks, trims, forks. An exact table of what
-// is live (support/live.h) says at each allocation whether it overlaps another; support/model.h holds the contents.
+// Threads that come and go do, at random, everything that the library offers: each function that allocates, frees or
+// asks, blocks and heaps' blocks passed to other threads, heaps that are destroyed, walks, trims, forks. An exact table of
+// live bytes (support/live.h) tells at each allocation whether it overlaps another; support/model.h checks the contents.
 //
 // Arguments: <threads> <operations of each> <seed>; seed 0 takes one from the clock. What a thread does next depends
-// on the seed and on how far it is alone, never on the others: a run with one thread is the same each time.
-// tools/run_random_options.py runs it under options that chance picks.
+// on the seed and on its own progress, never on the others: a run with one thread is the same each time.
+// tools/run_random_options.py runs it with random options.
 #include "../support/api.h"
 #include "../support/stress.h"
 
@@ -37,7 +37,7 @@ enum {
     LONGEST_LIFE = 3000,
 };
 
-// A heap, which may not end while others use it or hold a block of it.
+// A heap, which must not be destroyed while others use it or hold a block of it.
 struct heap {
     struct hak_heap *heap;
     atomic_int owed;
@@ -46,7 +46,7 @@ struct heap {
 
 struct actor {
     size_t index;
-    size_t next; // operation
+    size_t next; // index of the next operation
     struct ht_block blocks[SLOTS];
     struct ht_block burst[BURST];
     struct heap heap;
@@ -58,7 +58,7 @@ static struct ht_stress stress;
 static _Atomic(struct ht_block *) shelves[SHELVES];
 static sem_t ended;
 
-// The functions that this needs beyond the C library's.
+// The functions needed here besides the C library's.
 #define FOR_EACH_FUNCTION(DO)  \
     DO(hak_heap_create)        \
     DO(hak_heap_destroy)       \
@@ -76,7 +76,7 @@ FOR_EACH_FUNCTION(DECLARE)
 
 // ---- blocks for others ----
 
-// What lies on a shelf is up to the others, so this takes no random numbers from its caller's.
+// What is on a shelf depends on other threads, so this takes no random numbers from the caller's generator.
 static void take_shelved(size_t shelf, struct ht_block *instead, struct ht_random random)
 {
     struct ht_block *shelved = atomic_exchange(&shelves[shelf], instead);
@@ -87,7 +87,7 @@ static void take_shelved(size_t shelf, struct ht_block *instead, struct ht_rando
     ht_live_mark(shelved, sizeof *shelved, false);
     free(shelved);
     if (block.owed == NULL && ht_random_below(&random, 4) == 0) {
-        ht_block_resize(&block, &random); // what is a heap's may not leave it
+        ht_block_resize(&block, &random); // a heap's block must not leave the heap
     }
     ht_block_drop(&block, &random);
 }
@@ -115,7 +115,7 @@ static void burst(struct actor *actor, struct ht_random *random)
     for (size_t i = 0; i < count; i++) {
         ht_block_hold(&actor->burst[i], malloc(size), size, 0, i);
     }
-    for (size_t i = 0; i < BURST; i++) { // in order or not
+    for (size_t i = 0; i < BURST; i++) { // in order or by a stride
         struct ht_block *block = &actor->burst[i * stride % BURST];
         if (is_for_others) {
             shelve(block, random);
@@ -123,7 +123,7 @@ static void burst(struct actor *actor, struct ht_random *random)
             ht_block_drop(block, random);
         }
     }
-    for (size_t i = 0; i < BURST; i++) { // those that no stride has met
+    for (size_t i = 0; i < BURST; i++) { // those that the stride has missed
         ht_block_drop(&actor->burst[i], random);
     }
 }
@@ -216,7 +216,7 @@ static bool see(void *start, size_t bytes, void *argument)
     return true;
 }
 
-// Those that only this thread frees are visited once each.
+// Blocks that only this thread frees are visited once each.
 static void walk(const struct ht_block *blocks, size_t count, struct hak_heap *heap)
 {
     struct seen seen = {blocks, count, {0}};
@@ -360,7 +360,7 @@ static void operate(struct actor *actor)
     }
 }
 
-// One life of an actor. The next begins before this one ends.
+// One life of an actor. The next one starts before this one ends.
 static void *live(void *argument)
 {
     struct actor *actor = argument;

@@ -1,7 +1,7 @@
 // with features
-// modules_fuzz.c -- whatever the file of a module holds: its functions are found within it, or none.
+// modules_fuzz.c -- whatever the file of a module contains, its functions are found inside it, or none are.
 //
-// The first byte chooses the name that is sought; the rest is the file.
+// The first byte chooses the name to look up; the rest is the file.
 //
 // faked system
 #define HT_ABORT_WHEN_BROKEN
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     if (length < 2) {
         return 0;
     }
-    // A copy of just that length, as aligned as a page: whatever is read beside it is noticed.
+    // A copy of exactly that length, page-aligned: a read beyond it is noticed.
     unsigned char *copy = malloc(length - 1);
     UNIT_CHECK(copy != NULL);
     memcpy(copy, bytes + 1, length - 1);

@@ -1,7 +1,7 @@
 // operations_fuzz.c -- libFuzzer's entry: its bytes are a program of operations.
 //
 // Built by the fuzz preset, with support/hak_names.h. random_programs.c runs
-// the same programs without a fuzzer. A program that ends badly is printed, to be
+// the same programs without a fuzzer. A program that fails is printed, to be
 // pasted into a test of its own, which calls ht_run_program on it.
 #define HT_ABORT_WHEN_BROKEN
 #include "program.h"

@@ -1,9 +1,9 @@
-// program.h -- a random program of heap operations, and how it is run.
+// program.h -- a random program of heap operations, and the code that runs it.
 //
 // A program is an array of operations on numbered slots, spread over some
 // threads that take turns, so that it runs the same way every time. Any part of
-// a program is a program too: an operation that does not fit its slot's state
-// does what fits, which is what makes shrinking simple. Every block is checked
+// a program is a program, too: an operation that does not fit its slot's state
+// does what fits, which makes shrinking simple. Every block is checked
 // against the model of support/model.h.
 #ifndef HAK_TESTS_FUZZ_PROGRAM_H
 #define HAK_TESTS_FUZZ_PROGRAM_H
@@ -18,7 +18,7 @@ enum {
     HT_SLOTS = 64,
     HT_THREADS = 3,
     HT_MOST_OPERATIONS = 4096,
-    HT_OPERATION_BYTES = 6, // that one operation is decoded from
+    HT_OPERATION_BYTES = 6, // one operation is decoded from this many
 };
 
 enum ht_kind {
@@ -45,8 +45,8 @@ struct ht_operation {
 
 // ---- from bytes, for the fuzzer, and from random numbers ----
 
-// Two bytes give a size: an exponent and how far towards the next one. All
-// magnitudes up to 8 MiB are alike, and so are the places around a power of two.
+// Two bytes give a size: an exponent, and how far it is towards the next one. All
+// magnitudes up to 8 MiB are equally frequent, and so are sizes around a power of two.
 static inline size_t ht_decode_size(unsigned high, unsigned low)
 {
     size_t power = (size_t)1 << (high % 23);
@@ -58,7 +58,7 @@ static inline size_t ht_decode_size(unsigned high, unsigned low)
 
 static inline struct ht_operation ht_decode(const uint8_t *bytes)
 {
-    // Weights: half of the operations allocate; a trim is rare.
+    // Weights: half of the operations allocate; trims are rare.
     static const enum ht_kind kinds[16] = {
         HT_MALLOC,
         HT_MALLOC,
@@ -116,7 +116,7 @@ struct ht_machine {
     struct ht_slot slots[HT_SLOTS];
     const struct ht_operation *operations;
     size_t count;
-    size_t next; // operation, and with it whose turn it is
+    size_t next; // the next operation, which also decides whose turn it is
     uint64_t tag;
     pthread_mutex_t lock;
     pthread_cond_t turned;
@@ -199,7 +199,7 @@ static inline void *ht_take_turns(void *argument)
     return NULL;
 }
 
-// Run a program and free what it leaves. Stops the process when the heap is wrong.
+// Run a program and free the blocks that it leaves. Ends the process if the heap is wrong.
 static inline void ht_run_program(const struct ht_operation *operations, size_t count)
 {
     static struct ht_machine machine;

@@ -1,8 +1,8 @@
 // args: 250 1
 // native only
 //
-// Programs start with environments of random options, good, damaged and meaningless, and with files of them:
-// each starts, allocates and ends as ever, and every line that it prints is ours and whole.
+// Programs start with environments of random options, good, damaged and meaningless, and with files of options:
+// each starts, allocates and ends as usual, and every line that it prints is ours and complete.
 //
 // Arguments: <starts> <seed>; seed 0 takes one from the clock.
 #include "../support/crowd.h"
@@ -111,10 +111,10 @@ static void arrange(struct ht_random *random)
         write_file(random);
         setenv("HAKMEM_CONFIG", file, 1);
     }
-    unsetenv("HAKMEM_STATS"); // it would write where it says
+    unsetenv("HAKMEM_STATS"); // it would write to the file that it names
 }
 
-// What the child says on stderr: nothing, or lines that begin with our name.
+// What the child prints on stderr: nothing, or lines that start with our name.
 static void check_lines(int from, uint64_t seed)
 {
     char text[16384];

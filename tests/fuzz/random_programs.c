@@ -10,7 +10,7 @@
 
 enum { TIMEOUT_S = 60 };
 
-// In a child, for a program may corrupt whatever it likes.
+// In a child, as a program may corrupt anything.
 static bool fails(const struct ht_operation *operations, size_t count, bool quiet)
 {
     fflush(stdout);
@@ -29,7 +29,7 @@ static bool fails(const struct ht_operation *operations, size_t count, bool quie
     return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
-// Leave out as many operations as possible: first large parts, then single ones.
+// Remove as many operations as possible: first large parts, then single ones.
 static size_t leave_out(struct ht_operation *operations, size_t count)
 {
     static struct ht_operation shorter[HT_MOST_OPERATIONS];
@@ -64,7 +64,7 @@ static bool keep_if_failing(struct ht_operation *operations,
     return false;
 }
 
-// Make each operation plainer: the first thread, plain malloc, half the size.
+// Make each operation simpler: the first thread, plain malloc, half the size.
 static void make_plainer(struct ht_operation *operations, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

@@ -1,7 +1,7 @@
-// settings_fuzz.c -- whatever stands in the environment, in files of options and in site rules: it
-// is read to its end, what it sets is within its limits, and every line about it is ours and whole.
+// settings_fuzz.c -- whatever the environment, files of options and site rules contain: it
+// is read to its end, the values set are within their limits, and every line about it is ours and complete.
 //
-// The input is five texts with a zero between them: HAKMEM_OPTIONS, a variable, the file that HAKMEM_CONFIG
+// The input is five texts, separated by zeros: HAKMEM_OPTIONS, a variable, the file that HAKMEM_CONFIG
 // names, that of HAKMEM_PROFILE, site rules.
 //
 // faked system
@@ -48,7 +48,7 @@ static void check_values(void)
     }
 }
 
-// As far as the fake has room for them.
+// As many as the fake has room for.
 static void check_lines(void)
 {
     const size_t printed = hak_fake.printed_bytes;

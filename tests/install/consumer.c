@@ -1,11 +1,11 @@
-// A program of a user: it runs on hakmem, whichever way it was linked.
+// A user's program: it runs on hakmem, whichever way it was linked.
 #include <dlfcn.h>
 #include <hakmem/hakmem.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// argv[1] is part of the name of the file that malloc must be in.
+// argv[1] is part of the name of the file that must contain malloc.
 int main(int argc, char **argv)
 {
     Dl_info where;

@@ -1,4 +1,4 @@
-// A program of a user in C++: all that hakmem.hpp has, from any standard on that it knows.
+// A user's program in C++: all of hakmem.hpp, compiled with each standard that it supports.
 #include <hakmem/hakmem.hpp>
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // expect: hakmem: double free: 0x[0-9a-f]+ [(]block of 64 bytes[)] is already free
 // env: HAKMEM_CHECK=1
 //
-// Two threads free one block; the second one stops.
+// Two threads free one block; the second one ends the program.
 #include "../support/misuse.h"
 
 static void *free_in_thread(void *block)

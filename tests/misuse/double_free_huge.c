@@ -1,6 +1,6 @@
 // expect: hakmem: double free: 0x[0-9a-f]+ [(]block of 16777216 bytes[)] is already free; HAKMEM_CHECK=1 stops at the second free itself
 //
-// A block too large to be kept: it has ended with its first free.
+// A block too large to be kept: its memory was released with the first free.
 #include "../support/misuse.h"
 
 int main(void)

@@ -1,6 +1,6 @@
 // expect: hakmem: double free: 0x[0-9a-f]+ [(]block of 64 bytes[)] is already free; HAKMEM_CHECK=1 stops at the second free itself
 //
-// Found at the latest when the program ends, also when the thread that did it has ended before.
+// Found when the program ends, at the latest, also if the thread that did it has ended before.
 #include "../support/misuse.h"
 
 static void *free_twice(void *nothing)

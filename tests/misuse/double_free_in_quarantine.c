@@ -2,7 +2,7 @@
 // env: HAKMEM_QUARANTINE_BYTES=1M
 // with features
 //
-// Many others were freed and allocated in between, and none of them got the block.
+// Many other blocks were freed and allocated in between, and none of those was this block.
 #include "../support/misuse.h"
 
 int main(void)

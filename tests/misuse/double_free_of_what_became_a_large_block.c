@@ -1,7 +1,7 @@
 // expect: hakmem: double free: 0x[0-9a-f]+ is already free, and its memory in use again; HAKMEM_CHECK=1 stops at the second free itself
 // not tagged: is judged by the state of the block
 //
-// A thread's free waits in its parcel while the owner frees the same block, whose memory then becomes a
+// A thread's free waits in its parcel while the owner frees the same block, whose memory then becomes
 // part of a large one.
 #include "../support/misuse.h"
 
@@ -9,9 +9,9 @@ static pthread_barrier_t turn;
 
 static void *free_in_thread(void *block)
 {
-    ht_block(1); // now it has a cache, and parcels: a thread's first frees go without
+    ht_block(1); // now the thread has a cache, and parcels: its first frees do without
     ht_free(block);
-    pthread_barrier_wait(&turn); // not handed over yet
+    pthread_barrier_wait(&turn); // the parcel is not sent yet
     pthread_barrier_wait(&turn);
     return NULL;
 }

@@ -1,6 +1,6 @@
 // expect: hakmem: double free: 0x[0-9a-f]+ [(]block of 96 bytes[)] is already free; HAKMEM_CHECK=1 stops at the second free itself
 //
-// So many frees between the two that the first one has left the thread's cache.
+// Between the two frees are so many others that the block has left the thread's cache.
 #include "../support/misuse.h"
 
 int main(void)

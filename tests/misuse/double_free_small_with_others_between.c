@@ -1,6 +1,6 @@
 // expect: hakmem: double free: 0x[0-9a-f]+ [(]block of 48 bytes[)] is already free; HAKMEM_CHECK=1 stops at the second free itself
 //
-// Other frees lie between the two, as in real programs.
+// There are other frees between the two, as in real programs.
 #include "../support/misuse.h"
 
 int main(void)

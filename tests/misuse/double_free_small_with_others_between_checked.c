@@ -1,7 +1,7 @@
 // expect: hakmem: double free: 0x[0-9a-f]+ [(]block of 1024 bytes[)] is already free
 // env: HAKMEM_CHECK=1
 //
-// Found at once although another block of the size was freed in between.
+// Found at once although another block of the same size was freed in between.
 #include "../support/misuse.h"
 
 int main(void)

@@ -1,6 +1,6 @@
 // expect: hakmem: invalid free: 0x[0-9a-f]+ was not allocated by hakmem
 //
-// A library that bound to libc's malloc itself hands a block over.
+// A library that is bound to libc's malloc itself passes a block to the program.
 #include "../support/misuse.h"
 
 int main(void)

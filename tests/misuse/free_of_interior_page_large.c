@@ -1,6 +1,6 @@
 // expect: hakmem: invalid free: 0x[0-9a-f]+ points 8192 bytes into a block of 262144 bytes; free what malloc returned
 //
-// A whole number of pages into the block is no better.
+// An address a whole number of pages into the block is found, too.
 #include "../support/misuse.h"
 
 int main(void)

@@ -1,6 +1,6 @@
 // expect: hakmem: invalid free: 0x[0-9a-f]+ points 16 bytes into a block of 64 bytes; free what malloc returned
 //
-// Without the option it is found at the latest at exit.
+// Without the option it is found at exit, at the latest.
 #include "../support/misuse.h"
 
 int main(void)

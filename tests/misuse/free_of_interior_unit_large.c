@@ -1,6 +1,6 @@
 // expect: hakmem: invalid free: 0x[0-9a-f]+ points 131072 bytes into a block of 1048576 bytes; free what malloc returned
 //
-// Nor is a multiple of 64 KiB, where an entry of the address map is looked at.
+// So is a multiple of 64 KiB, for which an entry of the map is read.
 #include "../support/misuse.h"
 
 int main(void)

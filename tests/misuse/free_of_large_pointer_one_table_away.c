@@ -1,7 +1,7 @@
 // expect: hakmem: invalid free: 0x[0-9a-f]+ was not allocated by hakmem
 //
 // The map's table covers 1 TiB: this address shares the entry of a live large block, whose place
-// among the kept ones is free.
+// in BigCache is free.
 #include "../support/misuse.h"
 
 int main(void)

@@ -1,6 +1,6 @@
 // expect: hakmem: invalid free: 0x[0-9a-f]+ was not allocated by hakmem
 //
-// free of what mmap gave.
+// free of an address from mmap.
 #include "../support/misuse.h"
 
 #include <sys/mman.h>

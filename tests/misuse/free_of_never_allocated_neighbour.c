@@ -2,7 +2,7 @@
 // env: HAKMEM_CHECK=1
 // not tagged: is judged by the state of the block
 //
-// free of the next block's address, which malloc has not given out.
+// free of the next block's address, which malloc has never returned.
 #include "../support/misuse.h"
 
 int main(void)

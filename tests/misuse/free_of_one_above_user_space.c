@@ -1,6 +1,6 @@
 // expect: hakmem: invalid free: 0x800000000000 was not allocated by hakmem
 //
-// free of the first address above those that programs have.
+// free of the first address above user space.
 #include "../support/misuse.h"
 
 int main(void)

@@ -1,6 +1,6 @@
 // expect: hakmem: invalid free: 0x[0-9a-f]+ was not allocated by hakmem
 //
-// free of an odd address that is nobody's.
+// free of an odd address that belongs to nobody.
 #include "../support/misuse.h"
 
 int main(void)

@@ -1,6 +1,6 @@
 // expect: hakmem: invalid free: 0x[0-9a-f]+ was not allocated by hakmem
 //
-// A mistake in a constructor is reported as well.
+// A misuse in a constructor is reported as well.
 #include "../support/misuse.h"
 
 __attribute__((constructor)) static void construct(void)

@@ -2,7 +2,7 @@
 // env: HAKMEM_CANARIES=1
 // with features
 //
-// A byte behind the 100 that were asked for, though the block has room for 104.
+// A byte behind the 100 requested ones, though the block has room for 104.
 #include "../support/misuse.h"
 
 int main(void)

@@ -2,7 +2,7 @@
 // expect: hakmem: overflow: byte 100001 of 0x[0-9a-f]+ was written, a block of 100001 bytes
 // env: HAKMEM_GUARD_LARGE=1
 //
-// Behind it, up to the guard, lie 15 bytes because of its alignment.
+// Between the block and the guard are 15 bytes because of its alignment.
 #include "../support/misuse.h"
 
 int main(void)

@@ -2,7 +2,7 @@
 // expect: hakmem: overflow: byte 100101 of 0x[0-9a-f]+ was written, a block of 100101 bytes
 // env: HAKMEM_GUARD_LARGE=1
 //
-// It has grown where it lay, into a part of a page: what is left of that is looked at.
+// The block has grown in place, into a part of a page: the rest of that page is checked.
 #include "../support/misuse.h"
 
 int main(void)

@@ -2,7 +2,7 @@
 // expect: hakmem: overflow: byte 100101 of 0x[0-9a-f]+ was written, a block of 100101 bytes
 // env: HAKMEM_GUARD_LARGE=1
 //
-// What was written behind it is about to become a part of it: that is looked at first.
+// The bytes written behind the block are about to become a part of it: they are checked first.
 #include "../support/misuse.h"
 
 int main(void)

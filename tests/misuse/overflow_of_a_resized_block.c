@@ -2,7 +2,7 @@
 // env: HAKMEM_CANARIES=1
 // with features
 //
-// The canary moves with realloc, also where the block stays.
+// The canary moves with realloc, also if the block stays in place.
 #include "../support/misuse.h"
 
 int main(void)

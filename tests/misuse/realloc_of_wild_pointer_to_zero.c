@@ -1,6 +1,6 @@
 // expect: hakmem: invalid (free|realloc): 0x[0-9a-f]+ was not allocated by hakmem
 //
-// realloc to no bytes frees; what is nobody's cannot be freed.
+// realloc to no bytes frees; an address that is no block cannot be freed.
 #include "../support/misuse.h"
 
 int main(void)

@@ -3,7 +3,7 @@
 // not tagged: faults at once
 // with features
 //
-// What lies before a block is the end of another.
+// Before a block is the end of another one.
 #include "../support/misuse.h"
 
 int main(void)

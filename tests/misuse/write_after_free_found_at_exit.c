@@ -3,7 +3,7 @@
 // not tagged: faults at once
 // with features
 //
-// Nothing ever takes the block again.
+// The block is never allocated again.
 #include "../support/misuse.h"
 
 int main(void)

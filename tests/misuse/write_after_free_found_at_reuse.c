@@ -7,7 +7,7 @@
 int main(void)
 {
     char *block = ht_block(100);
-    ht_block(100); // its slab stays
+    ht_block(100); // keeps the slab
     ht_free(block);
     block[50] = 1;
     for (int i = 0; i < 10000; i++) {

@@ -4,7 +4,7 @@
 // with features
 #include "../support/misuse.h"
 
-enum { OTHERS = 1200 }; // of two slabs and a part of a third
+enum { OTHERS = 1200 }; // two slabs' blocks and a part of a third's
 
 int main(void)
 {

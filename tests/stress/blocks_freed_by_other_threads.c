@@ -4,8 +4,8 @@
 // tsan
 // secure too
 //
-// Every thread allocates, and hands most of its blocks over in batches to
-// whichever thread comes by; that one checks and frees them.
+// Every thread allocates, and passes most of its blocks in batches to
+// any other thread, which checks and frees them.
 #include "../support/stress.h"
 
 #include "../support/model.h"
@@ -26,7 +26,7 @@ static void free_batch(struct batch *batch)
     for (size_t i = 0; i < BATCH; i++) {
         ht_slot_free(&batch->slots[i]);
     }
-    free(batch); // itself a block of another thread's
+    free(batch); // itself another thread's block
 }
 
 static void *work(void *argument)

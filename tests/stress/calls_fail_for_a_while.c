@@ -6,13 +6,13 @@
 // timeout: 240
 //
 // Each system call that hakmem makes fails, with each error that it may have (docs/system-calls.md), while several
-// threads work; then all succeed again. A request may be refused meanwhile, with ENOMEM, and nothing else may be
-// seen: no content changes, no two blocks overlap (support/live.h). Afterwards no request is refused, and memory
+// threads work; then all succeed again. A request may be refused meanwhile, with ENOMEM, and there is no other
+// effect: no content changes, no two blocks overlap (support/live.h). Afterwards no request is refused, and memory
 // goes back.
 //
 // One process for each call and error. Its first thread answers for the kernel (SECCOMP_RET_USER_NOTIF): the filter
-// is that of the threads that work, and of the sweeper that one of them starts. The calls of a program's start fail
-// by a filter that is there before it.
+// applies to the working threads, and to the sweeper that one of them starts. The calls at a program's start fail
+// because of a filter that was set up before it.
 //
 // Arguments: <threads> <operations of each in each phase> <seed>; seed 0 takes one from the clock.
 #include "../support/options.h"
@@ -43,13 +43,13 @@ enum {
     LOOKS = 100
 };
 
-// A call, and what else tells it from others of its number: one argument.
+// A call, and what distinguishes it from others with its number: one argument.
 struct call {
     const char *name;
     long number;
     int argument; // ANY: none
     uint64_t value;
-    const char *options; // with which hakmem makes it
+    const char *options; // hakmem makes the call with these
     bool is_at_start;    // it comes before main
     int errors[MOST_ERRORS];
 };
@@ -145,10 +145,10 @@ static atomic_size_t arrived;
 static atomic_int listener = -1;
 static int error_given;
 static atomic_size_t failed;
-static bool uses_huge; // one thread only: where mremap fails they are copied
+static bool uses_huge; // one thread only: where mremap fails, these blocks are copied
 static struct ht_block blocks[HT_MOST_THREADS][SLOTS];
 
-// ---- those who work ----
+// ---- the working threads ----
 
 // Without a futex, which may fail.
 static void next_phase(unsigned next)
@@ -163,7 +163,7 @@ static void next_phase(unsigned next)
     }
 }
 
-// Besides the blocks of any size, one that is large.
+// A large block, besides those of any size.
 static void take_large(struct ht_block *block, struct ht_random *random)
 {
     ht_block_drop(block, random);
@@ -177,7 +177,7 @@ static void take_large(struct ht_block *block, struct ht_random *random)
     }
 }
 
-// One that grows and shrinks by mremap. Of its pages two are touched.
+// A block that grows and shrinks by mremap. Two of its pages are touched.
 static void use_huge(struct ht_random *random)
 {
     const size_t bytes = 600 * HT_MIB + ht_random_below(random, 100 * HT_MIB);
@@ -222,7 +222,7 @@ static void *work(void *argument)
 {
     struct ht_worker *worker = argument;
     struct ht_block *mine = blocks[worker->index];
-    next_phase(FAILING); // threads need calls that are not hakmem's
+    next_phase(FAILING); // starting threads takes calls that are not hakmem's
     for (unsigned now = FAILING; now < OVER; now++) {
         for (size_t i = 0; i < stress.operations; i++) {
             work_once(mine, &worker->random, i);
@@ -235,7 +235,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-// The first of those who work makes the filter, which the others and the sweeper inherit.
+// The first working thread sets up the filter, which the others and the sweeper inherit.
 static void *filter_and_work(void *number)
 {
     const unsigned call = (unsigned)*(long *)number;
@@ -251,7 +251,7 @@ static void *filter_and_work(void *number)
         unsigned short count = 0;
         all[count++] = rules[0];
         for (size_t i = 0; i < CALLS; i++) {
-            // Not those by which threads end, and not one that the C library has no answer for.
+            // Not those by which threads end, and not one whose failure the C library cannot handle.
             if (!calls[i].is_at_start && calls[i].number != ANY && calls[i].number != SYS_close) {
                 rules[1].k = (unsigned)calls[i].number;
                 all[count++] = rules[1];
@@ -267,17 +267,17 @@ static void *filter_and_work(void *number)
     atomic_store(&listener, file >= 0 ? (int)file : -2);
     if (file >= 0) {
         ht_set_option("purger",
-                      1); // not before: a sweeper of the first thread would have no filter
+                      1); // not before: a sweeper started by the first thread would have no filter
         ht_run_threads(&stress, stress.threads, work);
     }
     return NULL;
 }
 
-// ---- who answers for the kernel ----
+// ---- answers for the kernel ----
 
 static bool is_meant(const struct call *call, const struct seccomp_data *data)
 {
-    if (call->number == ANY) { // of each of those above only what the others have
+    if (call->number == ANY) { // of each call above only the errors that the other calls have
         for (size_t i = 0; i < CALLS; i++) {
             if (calls[i].number == data->nr && calls[i].number != ANY &&
                 is_meant(&calls[i], data)) {
@@ -289,7 +289,7 @@ static bool is_meant(const struct call *call, const struct seccomp_data *data)
     return call->argument == ANY || (uint32_t)data->args[call->argument] == call->value;
 }
 
-// Lets calls fail in stretches of chance's length, while that is the phase.
+// Makes calls fail for random stretches of time, as long as the phase lasts.
 static void *answer(void *argument)
 {
     const struct call *call = argument;
@@ -299,7 +299,7 @@ static void *answer(void *argument)
     for (;;) {
         struct seccomp_notif question = {0};
         if (ioctl(atomic_load(&listener), SECCOMP_IOCTL_NOTIF_RECV, &question) != 0) {
-            continue; // who asked has ended
+            continue; // the thread that asked has ended
         }
         const bool is_one = atomic_load(&phase) == FAILING && is_meant(call, &question.data);
         const bool fails = is_one && is_bad;
@@ -405,7 +405,7 @@ static void start_case(size_t number, int error)
         if (call->is_at_start) {
             fail_from_the_start(call, error);
         } else if (call->number == SYS_mprotect) {
-            ht_become_older_kernel(); // on which guards are made by it
+            ht_become_older_kernel(); // there, guards are made by the call
         }
         execl("/proc/self/exe",
               "calls_fail_for_a_while",

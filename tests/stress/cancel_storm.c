@@ -1,9 +1,9 @@
 // args: 8 300 1
 // args in aarch64: 8 100 1
 //
-// Threads are cancelled wherever they are: between allocations, in the C library's calls that allocate, while
-// they start and while they end. Their blocks are freed by clean-up handlers and by others; nothing is
-// lost. (To be cancelled at any instruction, PTHREAD_CANCEL_ASYNCHRONOUS, is no promise of any malloc.)
+// Threads are cancelled at any point: between allocations, in the C library's calls that allocate, while
+// they start and while they end. Clean-up handlers and other threads free their blocks; nothing is
+// lost. (No malloc promises that a thread can be cancelled at any instruction, PTHREAD_CANCEL_ASYNCHRONOUS.)
 #include "../support/stress.h"
 
 #include "../support/model.h"

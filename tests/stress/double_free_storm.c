@@ -1,8 +1,8 @@
 // soak in: aarch64
 // args: 1 150 1
 //
-// Two threads share the blocks of one that may have ended, and free a few of them both, at the same
-// moment, while slabs end and their memory becomes something else. What comes of it is the program's
+// Two threads share the blocks of a thread that may have ended, and both free a few of them at the same
+// moment, while slabs end and their memory is used for something else. The result is the program's
 // fault, but each process ends with a line that says so, or by itself: it neither crashes nor hangs.
 #include "../support/stress.h"
 
@@ -17,7 +17,7 @@ static atomic_size_t met;
 
 static size_t next_size(struct ht_random *random)
 {
-    // Mostly few blocks a slab, so that slabs end.
+    // Mostly few blocks for each slab, so that slabs end.
     return ht_random_below(random, 4) == 0 ? 1 + ht_random_size(random, 10 * LARGEST)
                                            : 8000 + ht_random_below(random, LARGEST);
 }
@@ -31,7 +31,7 @@ static void *make_blocks(void *argument)
     return NULL;
 }
 
-// As near to the same moment as it gets.
+// As close to the same moment as possible.
 static void meet(size_t times)
 {
     atomic_fetch_add(&met, 1);
@@ -44,7 +44,7 @@ static void *free_all(void *argument)
     struct ht_worker *worker = argument;
     void *spares[SPARES];
     for (size_t i = 0; i < SPARES; i++) {
-        spares[i] = malloc(next_size(&worker->random)); // of these classes we take slabs over
+        spares[i] = malloc(next_size(&worker->random)); // so that it reclaims their slabs
     }
     for (size_t i = 0; i < SPARES; i++) {
         free(spares[i]);
@@ -86,7 +86,7 @@ _Noreturn static void live_and_die(const struct ht_stress *stress, size_t round)
     exit(0);
 }
 
-// What the child says is read before it is waited for.
+// The child's output is read before it is waited for.
 static size_t read_all(int from, char *text, size_t most)
 {
     size_t length = 0;

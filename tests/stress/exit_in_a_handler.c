@@ -4,9 +4,9 @@
 // args in mte: 3 12 1
 // secure too
 //
-// Processes whose handler of a timer's signal calls exit() in the middle of a call of malloc or free, as daemons' handlers of
-// SIGTERM do. The handler and what runs at exit allocate nothing. All end at once: nothing may be waited for that the
-// interrupted call holds. Every fourth has threads that do the same, and any of them may be the one that is interrupted.
+// Processes in which a timer signal's handler calls exit() in the middle of a call of malloc or free, as daemons' handlers of
+// SIGTERM do. The handler and the code that runs at exit allocate nothing. All end at once: exit must not wait for anything that
+// the interrupted call holds. Every fourth has threads that do the same, and the signal may interrupt any of them.
 #include "../support/stress.h"
 
 #include <signal.h>

@@ -5,8 +5,8 @@
 //
 // Processes that end while all their threads allocate, free each other's blocks
 // and end themselves: by exit, by return, by quick_exit, with handlers that
-// allocate, and with output that somebody has to read before they can end, long
-// after the library has done its last work. None may crash or hang.
+// allocate, and with output that must be read before they can end, long
+// after the library's last work. None may crash or hang.
 #include "../support/stress.h"
 
 #include "../support/model.h"

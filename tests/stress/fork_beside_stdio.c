@@ -3,8 +3,8 @@
 // secure too
 // glibc only: a child of musl's waits for ever for a file that another thread had locked
 //
-// One thread forks, while others read long lines, flush all files, open and close some, run programs, load libraries, and ask who a
-// user is. The C library's own locks are held then by threads that wait for the allocator's, and fork waits for both. The
+// One thread forks, while others read long lines, flush all files, open and close some, run programs, load libraries, and look up a
+// user. Then threads that wait for the allocator's locks hold the C library's, and fork waits for both. The
 // children use files, too.
 #include "../support/stress.h"
 
@@ -120,7 +120,7 @@ _Noreturn static void live_as_child(void)
     _exit(0);
 }
 
-// Beside a thread that reads, one that flushes, and one that does something in this way.
+// Beside a thread that reads, one that flushes, and one that does the given kind of work.
 static void fork_beside(size_t way, size_t forks)
 {
     const size_t chosen[THREADS] = {0, 1, way};

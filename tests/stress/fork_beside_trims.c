@@ -2,8 +2,8 @@
 // args: 1 300 1
 // secure too
 //
-// One thread forks beside one that trims and two that allocate. A trim holds the locks of caches for long, mostly in mode secure; so
-// their threads sleep on them, and who forks waits for them to be free. Nobody sleeps for ever.
+// One thread forks beside one that trims and two that allocate. A trim holds the locks of caches for long, mostly in mode secure;
+// so their threads sleep on them, and the thread that forks waits for them to be free. No thread sleeps for ever.
 #include "../support/stress.h"
 
 #include <malloc.h>
@@ -38,7 +38,7 @@ static void *trim(void *unused)
     return unused;
 }
 
-// Until each has done some work since.
+// Until each maker has done some work since.
 static void wait_for_makers(void)
 {
     for (size_t i = 0; i < MAKERS; i++) {

@@ -4,9 +4,9 @@
 // secure too
 // linked too
 //
-// Programs with one thread whose handler of a timer's signal forks, wherever the program is: in the middle of a call of malloc or
-// free, too. Some children end at once, some start a program, and some return from the handler and go on with the interrupted call,
-// as the parent does. A part of the programs had a second thread once, after which the C library cannot tell that it has gone.
+// Programs with one thread in which a timer signal's handler forks, wherever the program is: in the middle of a call of malloc or
+// free, too. Some children end at once, some start a program, and some return from the handler and continue the interrupted call,
+// as the parent does. Some of the programs once had a second thread; the C library cannot tell that it has ended.
 #include "../support/stress.h"
 
 #include "../support/model.h"
@@ -18,7 +18,7 @@
 enum { BLOCKS = 3000, SIGNALS = 20, AFTER = 2000, LARGEST = 90000, TIMEOUT_S = 40 };
 
 #ifdef HAK_TESTS_SUPPORT_HAK_NAMES_H
-// Else the sanitizer looks for leaks at each exit, with a process that stops and traces this one: not what is tried here.
+// Else the sanitizer looks for leaks at each exit, with a process that stops and traces this one: that is not what is tested here.
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -50,7 +50,7 @@ static void fork_and_wait(int signal)
     errno = before;
 }
 
-// Not sooner than it was handled, so that the program gets on.
+// Not before the last signal was handled, so that the program makes progress.
 static void ask_for_signal(struct ht_random *random)
 {
     const struct itimerval when = {{0, 0}, {0, 100 + (long)ht_random_below(random, 900)}};

@@ -20,8 +20,8 @@ struct crew {
 static struct crew crews[HT_MOST_THREADS];
 
 // gcc 12's AddressSanitizer does not take its own allocator's locks around fork, and every thread
-// uses that allocator when it starts and when it ends: a child forked at such a moment would hang
-// in the start of its own thread, with any malloc. So there no thread starts or ends while others
+// uses that allocator when it starts and when it ends: a child that is forked at such a moment would hang
+// when it starts a thread of its own, with any malloc. So under it no thread starts or ends while others
 // fork, nor does the sweeper, which starts with a thread's first malloc; elsewhere they may.
 #ifdef __SANITIZE_ADDRESS__
 #    define STAY_TOGETHER()                                   \
@@ -49,9 +49,9 @@ static void *work_a_little(void *seed)
 
 _Noreturn static void live_as_child(size_t forker, struct ht_random *random)
 {
-    alarm(TIMEOUT_S); // a lock held by a thread that is not here would hold us for ever
+    alarm(TIMEOUT_S); // a lock held by a thread that is not here would block us for ever
     for (size_t i = 0; i < HT_MOST_THREADS; i++) {
-        // Of a thread that was at work, the slot in work may be half done.
+        // The slot that a thread was working on may be half done.
         if (i == forker || !atomic_load(&crews[i].at_work)) {
             for (size_t j = 0; j < SLOTS; j++) {
                 ht_slot_free(&crews[i].slots[j]);

@@ -5,7 +5,7 @@
 // secure too
 //
 // Every thread makes heaps, allocates from them and from malloc, lets other threads free some of the
-// blocks, and destroys each heap with what is left in it. Nothing but that may change.
+// blocks, and destroys each heap with the rest of its blocks. No other block may change.
 #include "../support/api.h"
 #include "../support/stress.h"
 
@@ -15,7 +15,7 @@
 
 enum { SLOTS = 120, SHELVES = 16, LARGEST = 3000 };
 
-// A block on its way to whoever frees it. Its heap may not end before.
+// A block on its way to the thread that frees it. Its heap must not be destroyed before.
 struct gift {
     struct ht_slot slot;
     atomic_int *open_gifts;

@@ -2,8 +2,8 @@
 // env: HAKMEM_ARENA_SHARDS=8
 // native only
 //
-// Below a limit of addresses (RLIMIT_AS), half as much again as is held, as rows of units of which some are in use serve no block of
-// 4 MiB: no shard of the arena keeps more to itself.
+// Under an address space limit (RLIMIT_AS), half as much again as the threads hold, since partly used rows of units serve no block
+// of 4 MiB: no shard of the arena keeps more to itself.
 #include "../support/room.h"
 
 int main(int count, char **arguments)

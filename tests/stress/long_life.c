@@ -2,9 +2,9 @@
 // native only
 // with features
 //
-// The life of a server: rounds in which threads start, work with blocks of all sizes, hand some to each
+// The life of a server: rounds in which threads start, work with blocks of all sizes, pass some to each
 // other, fork children that do the same, and end. After each round everything is freed: the statistics
-// say so to the block, their parts make up what is mapped, and what is resident does not grow.
+// agree to the block, their parts add up to what is mapped, and resident memory does not grow.
 #include "../support/api.h"
 
 #include "../support/memory.h"

@@ -1,8 +1,8 @@
 // args: 4 6000 1
 //
 // The limit on address space is lowered and lifted at random while all threads
-// allocate. Whoever gets NULL sees ENOMEM, keeps what it has unchanged, and
-// gets memory again once there is some.
+// allocate. A thread that gets NULL sees ENOMEM, its blocks are unchanged, and
+// it gets memory again once there is some.
 #include "../support/stress.h"
 
 #include "../support/memory.h"
@@ -12,7 +12,7 @@
 
 enum { SLOTS = 120, LARGEST = 8000000 };
 
-static atomic_size_t to_start; // a thread cannot be had either when memory is short
+static atomic_size_t to_start; // a thread cannot be started either when memory is short
 static atomic_size_t working;
 static atomic_size_t refused;
 
@@ -54,7 +54,7 @@ static void *work(void *argument)
     for (size_t i = 0; i < worker->operations; i++) {
         struct ht_slot *slot = &slots[ht_random_below(&worker->random, SLOTS)];
         if (i % 1000 == 999) {
-            malloc_trim(0); // what is kept for reuse would hide the limit
+            malloc_trim(0); // blocks that are kept for reuse would hide the limit
         }
         if (slot->bytes == NULL) {
             try_take(slot, &worker->random);

@@ -6,9 +6,9 @@
 // tsan
 // secure too
 // with features
-// One thread sets every option that may change at any time, to values by chance and as fast as it can, and adds rules for
-// sites. The others allocate in all ways, free with the sizes that they asked for, also what others have allocated,
-// and check: alignment, zeros, contents. Nothing but a limit makes a request fail.
+// One thread sets every option that may change at any time, to random values and as fast as it can, and adds rules for
+// sites. The others allocate in all ways, free with the requested sizes, also blocks of other threads,
+// and check alignment, zeros and contents. Only a limit makes a request fail.
 #include "../support/api.h"
 
 #include "../support/model.h"
@@ -19,7 +19,7 @@ enum { SMALL = 2000, MEDIUM = 60000, LARGE = 3 << 20 };
 
 struct held {
     struct ht_slot slot;
-    size_t alignment; // 1: of no special one
+    size_t alignment; // 1: no special one
 };
 
 static struct held shelves[SHELVES];
@@ -35,7 +35,7 @@ static __typeof__(hak_site_rule) *add_rule;
 static __typeof__(hak_free_sized) *free_with_size;
 static __typeof__(hak_free_aligned_sized) *free_aligned_with_size;
 
-// Functions for rules to name: each writes something else, or the compiler would make one of all.
+// Functions for rules to name: each writes another byte, or the compiler would merge them.
 #define TAKER(name, byte)                                     \
     static __attribute__((noinline)) void *name(size_t bytes) \
     {                                                         \
@@ -202,7 +202,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-// All but those whose only effect is that something is printed.
+// All except those whose only effect is that something is printed.
 static void find_options(void)
 {
     HT_API(hak_option_describe);

@@ -2,8 +2,8 @@
 // tsan
 // secure too
 // with features
-// Sampling may begin, change its distance and end at any moment, while other threads allocate, hand blocks to
-// each other and free them, sampled or not: every block keeps its contents.
+// Sampling may start, change its rate and end at any moment, while other threads allocate, pass blocks to
+// each other and free them, sampled or not: every block keeps its content.
 #include "../support/api.h"
 
 #include "../support/model.h"
@@ -15,7 +15,7 @@ static struct ht_slot shelves[SHELVES];
 static atomic_flag taken[SHELVES];
 static _Atomic(size_t) working;
 
-// Allocates, and checks and frees what others have left there.
+// Allocates, and checks and frees the blocks that others have left.
 static void *churn(void *argument)
 {
     struct ht_worker *worker = argument;

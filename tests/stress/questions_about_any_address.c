@@ -3,8 +3,8 @@
 // env: HAKMEM_CHECK=1
 // with features
 //
-// Threads ask about addresses of blocks that others are freeing at the moment, whose memory becomes
-// something else: any answer is right, but there has to be one, and the others' blocks stay whole.
+// Threads ask about addresses of blocks that others are freeing at that moment, and whose memory is used for
+// something else: any answer is right, but there must be one, and the others' blocks stay intact.
 // (With option check every free reaches its slab, so that slabs end all the time.)
 #include "../support/api.h"
 #include "../support/stress.h"

@@ -6,8 +6,8 @@
 // tsan
 // secure too
 //
-// Random operations of the whole family in many threads, each on slots of its
-// own: contents, alignment, zeros and sizes as the model says; no overlap.
+// Random operations of the whole malloc family in many threads, each on its own
+// slots: contents, alignment, zeros and sizes agree with the model; no overlap.
 #include "../support/stress.h"
 
 #include "../support/model.h"

@@ -2,8 +2,8 @@
 // args in asan: 1 70 1
 // secure too
 //
-// A program with one thread makes children by the system call clone, or by _Fork, which call no hooks, as container tools and sandboxes
-// do. Nobody else is there who could hold a lock, so a child may allocate and free, and make children by fork.
+// A program with one thread makes children by the system call clone, or by _Fork, which call no hooks, as container tools and
+// sandboxes do. There is no other thread that could hold a lock, so a child may allocate and free, and make children by fork.
 #include "../support/stress.h"
 
 #include "../support/model.h"

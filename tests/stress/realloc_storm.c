@@ -7,7 +7,7 @@
 // secure too
 //
 // Blocks that grow and shrink all the time, across every border between kinds
-// of blocks, some of them allocated by other threads.
+// of blocks; other threads have allocated some of them.
 #include "../support/stress.h"
 
 #include "../support/model.h"

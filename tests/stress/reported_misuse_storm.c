@@ -7,9 +7,9 @@
 // secure too
 // linked too
 //
-// Programs whose threads allocate and free each other's blocks, until one of them frees a block twice, or one that never was. It is
-// found wherever that is, by any of them, with whatever locks it holds. The handler of SIGABRT allocates, frees and forks, and
-// the child does, too; the other threads go on.
+// Programs whose threads allocate and free each other's blocks, until one of them frees a block twice, or an address that is no
+// block. Any of them may find it, with any locks held. The handler of SIGABRT allocates, frees and forks, and
+// so does the child; the other threads go on.
 #include "../support/stress.h"
 
 #include "../support/model.h"
@@ -46,7 +46,7 @@ static bool is_late;
 static void report(int signal)
 {
     (void)signal;
-    usleep(is_late ? LATE_US : 0); // the other threads use up what there is of memory
+    usleep(is_late ? LATE_US : 0); // meanwhile the other threads use up the memory
     use_heap(2000);
     const pid_t child = fork();
     if (child == 0) {
@@ -85,7 +85,7 @@ static void *work_for_ever(void *argument)
         free(*block);
         *block = malloc(1 + ht_random_size(&worker->random, LARGEST));
         while (*block == NULL) {
-            pause(); // none is left in a process that ends; in another one the alarm ends it
+            pause(); // in a process that ends no thread is left; in another one the alarm ends it
         }
         *block = atomic_exchange(&shared[ht_random_below(&worker->random, SHARED)], *block);
         if (worker->index == 0 && i >= worker->operations && *block != NULL) {
@@ -129,7 +129,7 @@ static void show(int said)
 int main(int argc, char **argv)
 {
     const struct ht_stress stress = ht_stress_start(argc, argv);
-    FILE *file = tmpfile(); // of what the program says: it is of interest when it ends otherwise
+    FILE *file = tmpfile(); // the program's output, for when it ends in another way
     HT_CHECK(file != NULL, "tmpfile: errno %d", errno);
     const int said = fileno(file);
     for (size_t i = 0; i < stress.operations; i++) {

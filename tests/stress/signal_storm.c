@@ -1,9 +1,9 @@
 // args: 8 4000 1
 // secure too
 //
-// Signals rain on all threads of the process, the allocator's own among them; a
-// handler that finds its thread outside the allocator allocates and frees
-// itself, blocks of other threads too.
+// Signals arrive at all threads of the process all the time, the allocator's own
+// among them; a handler that interrupts its thread outside the allocator allocates
+// and frees, also other threads' blocks.
 #include "../support/stress.h"
 
 #include "../support/model.h"
@@ -61,10 +61,10 @@ static void *work(void *argument)
     for (size_t i = 0; i < SLOTS; i++) {
         ht_slot_free(&slots[i]);
     }
-    return NULL; // inside: the thread's end frees
+    return NULL; // inside: the end of the thread frees
 }
 
-// The timer's signals go to threads that run, which the one that gives memory back hardly ever does.
+// The timer's signals go to threads that run, which the sweeper hardly ever does.
 static void *signal_every_task(void *nothing)
 {
     inside = 1; // for opendir
@@ -75,7 +75,7 @@ static void *signal_every_task(void *nothing)
         while ((task = readdir(tasks)) != NULL) {
             pid_t number = (pid_t)strtol(task->d_name, NULL, 10);
             if (number > 0) {
-                syscall(SYS_tgkill, getpid(), number, SIGPROF); // it may have ended
+                syscall(SYS_tgkill, getpid(), number, SIGPROF); // the task may have ended
             }
         }
         closedir(tasks);

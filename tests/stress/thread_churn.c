@@ -6,8 +6,8 @@
 // tsan
 // secure too
 //
-// Thousands of threads come and go, at most so many at once. Each frees what
-// earlier ones left, leaves blocks of its own behind, and some end with their
+// Thousands of threads come and go, a bounded number at once. Each frees what
+// earlier ones left and leaves blocks of its own behind; some end with their
 // caches full, by pthread_exit, or detached.
 #include "../support/stress.h"
 
@@ -66,7 +66,7 @@ int main(int count, char **arguments)
 {
     struct ht_stress stress = ht_stress_start(count, arguments);
     ht_run_threads(&stress, stress.threads, work);
-    ht_sleep_ms(100); // for the detached ones
+    ht_sleep_ms(100); // for the detached threads
     for (size_t i = 0; i < LEFT; i++) {
         struct ht_slot *slot = atomic_exchange(&left[i], NULL);
         if (slot != NULL) {

@@ -5,7 +5,7 @@
 //
 // Threads end with destructors that allocate, free their own blocks, free other
 // threads' blocks, and set new values to be destroyed in the next round. In the
-// last one they go on for a while, beside new threads.
+// last round they continue for a while, beside new threads.
 #include "../support/stress.h"
 
 #include <sched.h>

@@ -4,9 +4,9 @@
 // secure too
 // linked too
 //
-// Thousands of threads work, wait for each other, free what they have, and end at the same moment: all wait for the same
-// few locks. What one of them costs must not depend on how many they are. (Where waiters look again and again by
-// themselves, 3,000 of them take minutes.)
+// Thousands of threads work, wait for each other, free their blocks, and end at the same moment: all wait for the same
+// few locks. The cost of one thread must not depend on their number. (If waiting threads wake by themselves to try
+// again, 3,000 of them take minutes.)
 #include "../support/stress.h"
 
 enum { MOST_BLOCKS = 100, STACK = 64 << 10 };

@@ -5,7 +5,7 @@
 // secure too
 //
 // Half of the threads only allocate, the other half only free, through queues
-// of a bounded length: what the freeing threads own is nothing.
+// of bounded length: the freeing threads own no slabs.
 #include "../support/stress.h"
 
 #include "../support/model.h"

@@ -5,8 +5,8 @@
 // tsan
 // secure too
 //
-// Everything that is free is given back, again and again, while other threads allocate and free: in mode secure each
-// block of a slab is looked at before its pages go, also those that change meanwhile.
+// All free memory is given back, again and again, while other threads allocate and free: in mode secure each
+// block of a slab is checked before its pages are purged, also blocks that change meanwhile.
 #include "../support/stress.h"
 
 #include "../support/model.h"

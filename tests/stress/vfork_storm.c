@@ -1,15 +1,15 @@
 // args: 4 60 1
 // secure too
 //
-// Threads make children by vfork while all allocate. A child runs in its parent's memory, where it frees and allocates before it starts
-// a program or ends; what the other threads hold meanwhile they drop, as they are not stopped.
+// Threads make children by vfork while all allocate. A child runs in its parent's memory, where it frees and allocates before it
+// starts a program or ends; the other threads are not stopped, so they release any lock that they hold meanwhile.
 #include "../support/stress.h"
 
 #include "../support/model.h"
 
 enum { SLOTS = 200, STEPS = 3000, LARGEST = 60000, CHILD_BLOCKS = 200, TIMEOUT_S = 60 };
 
-// In a function of its own: what is on the stack of the one that calls vfork is the child's as well.
+// In a separate function: the stack frame of the function that calls vfork is the child's as well.
 static void use_heap(void)
 {
     void *blocks[CHILD_BLOCKS];

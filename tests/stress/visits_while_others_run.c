@@ -2,18 +2,18 @@
 // tsan
 // secure too
 // with features
-// A walk over all live blocks sees each that nobody touches exactly once, while other threads allocate,
-// free, hand over, and end.
+// A walk over all live blocks visits each block that is left alone exactly once, while other threads allocate,
+// free, pass blocks on, and end.
 #include "../support/api.h"
 
 #include "../support/stress.h"
 
 enum { KEPT = 5000, SHARED = 256 };
 
-// Sorted by address, so that a visitor finds its own without a lock.
+// Sorted by address, so that a visitor finds its own blocks without a lock.
 static uintptr_t kept[KEPT];
 static unsigned seen[KEPT];
-static _Atomic(void *) shared[SHARED]; // blocks that whoever comes by takes and frees
+static _Atomic(void *) shared[SHARED]; // any thread takes and frees these blocks
 
 static void *churn(void *argument)
 {

@@ -15,7 +15,7 @@
 
 #define PLACES 500
 
-static _Atomic(void *) places[PLACES]; // whoever takes a block out frees it
+static _Atomic(void *) places[PLACES]; // the thread that takes a block out frees it
 static unsigned rounds;
 
 static uint64_t next_random(uint64_t *state)
@@ -60,7 +60,7 @@ static void *work(void *seed)
         if (block != NULL) {
             memset(block, 1, 1);
         }
-        free(atomic_exchange(place, block)); // another thread may have been quicker
+        free(atomic_exchange(place, block)); // another thread may have been faster
     }
     return NULL;
 }

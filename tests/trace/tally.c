@@ -1,8 +1,8 @@
 // tally.c -- a second, independent record of malloc's calls: one line of 40 bytes each, appended to
 // the file that TALLY names.
 //
-// Preloaded in front of the recorder it sees what the program calls; preloaded as the allocator of a
-// replay it sees what the replay calls. Slow, and simple enough to be right.
+// Preloaded in front of the recorder it sees the program's calls; preloaded as the allocator of a
+// replay it sees the replay's calls. Slow, and simple enough to be right.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 
 struct line {
     int32_t thread;
-    int32_t kind; // as enum event_kind in record/channel.h
+    int32_t kind; // an enum event_kind of record/channel.h
     uint64_t address;
     uint64_t size;
     uint64_t alignment;

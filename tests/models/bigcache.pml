@@ -1,15 +1,15 @@
 // A place of BigCache, for one freed large block: cache/bigcache.h, cache/bigcache.c.
 //
-// A thread frees two blocks, allocates, and frees again; the sweeper, and whoever ends the cache, give back
-// what is kept to the arena, from where a third thread takes blocks. No block is in two hands, none is
-// lost, and its next user finds the last one's writes done.
+// A thread frees two blocks, allocates, and frees again; the sweeper, and the thread that ends the cache, give kept
+// blocks back to the arena, from where a third thread takes blocks. No block is in two hands, none is
+// lost, and its next user sees the last user's writes.
 //
 // mutant: PUT_RELAXED       the taker does not wait for the last user's writes
-// mutant: TAKEN_RELAXED     the same, on the other side
-// mutant: TAKEN_IN_STEPS    two take the same block
-// mutant: PUT_OVER          a block is put over another, which is lost
+// mutant: TAKEN_RELAXED     the same on the other side
+// mutant: TAKEN_IN_STEPS    two threads take the same block
+// mutant: PUT_OVER          a block is put over another one, which is lost
 #define HOT 0
-#define CONTENT(block) (block) // what its user writes
+#define CONTENT(block) (block) // what the block's user writes
 #define ENTRY(block) (BLOCKS + (block))
 #define BLOCKS 2
 #define PLACES (2 * BLOCKS + 1)

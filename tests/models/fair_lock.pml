@@ -1,13 +1,13 @@
 // The lock of slow paths is fair: os/lock.h, os/lock.c.
 //
-// Two threads take it again and again. Whoever waits has it after a while, if each thread is given a processor now
-// and then, however fast the other is. (What the order in memory is worth is lock.pml's; here each step is seen by all
+// Two threads take it again and again. A thread that waits gets it after a while, if each thread gets a processor now
+// and then, however fast the other one is. (lock.pml checks the memory order; here every step is visible to all
 // at once.)
 //
 // long search
-// mutant: NO_NUMBERS      nobody draws a number: those that come take it before the one that was woken
-// mutant: SLEEPERS_SLEEP  while there are numbers, who sleeps on the word is not woken
-// mutant: LAST_FIRST      the number that was drawn last has its turn
+// mutant: NO_NUMBERS      no thread draws a number: threads that come take the lock before the one that was woken
+// mutant: SLEEPERS_SLEEP  while there are numbers, a thread that sleeps on the word is not woken
+// mutant: LAST_FIRST      the last number drawn has its turn first
 #if defined(SLEEPERS_SLEEP) || defined(LAST_FIRST)
 #    define THREADS 3
 #else
@@ -17,7 +17,7 @@
 #define WAITED 2
 #define ONE_DRAWN 4
 #define TRIES 1
-#define NUMBERS (THREADS + 1) // they go around
+#define NUMBERS (THREADS + 1) // they wrap around
 
 byte word;
 byte drawn;
@@ -26,7 +26,7 @@ byte turn = NUMBERS; // whose turn it is, until that thread has seen it
 byte holder = THREADS;
 bool waits[THREADS];
 bool sleeps[THREADS];
-chan queue = [THREADS] of { byte }; // those that sleep on the word, in the order in which they came
+chan queue = [THREADS] of { byte }; // threads that sleep on the word, in the order of their arrival
 
 ltl served_in_time { [](waits[0] -> <>(holder == 0)) }
 

@@ -1,25 +1,25 @@
-// The gate that fork closes before it looks whether a lock is free: os/lock.h, os/lock.c, cache/world.c.
+// The gate that fork closes before it checks whether a lock is free: os/lock.h, os/lock.c, cache/world.c.
 //
 // One thread forks while two take the lock and change what it guards, twice, and one asks for statistics: it takes all locks,
-// the first ones first, as fork does, and may give up waiting for each. Nobody is in the middle of a change
-// while the kernel copies the process, though somebody may hold the lock; all that was changed before is seen; and nobody
-// waits for ever. (What else the lock does is lock.pml's.)
+// the first ones first, as fork does, and may give up waiting for each. No thread is in the middle of a change
+// while the kernel copies the process, though one may hold the lock; every earlier change is visible; and no thread
+// waits for ever. (lock.pml checks the rest of the lock.)
 //
-// mutant: UNCHECKED      who takes the lock does not look whether it is to be kept
-// mutant: NO_BARRIER     a thread has looked before the gate was closed, and its lock is not seen yet
-// mutant: LOOKED_BEFORE  who takes the lock has looked before, and not since
-// mutant: READ_RELAXED   who forks does not see what the last holder has written
-// mutant: OPENS_BLINDLY  who gives up without the first locks opens the gate, which is another's
-// mutant: LEFT_CLOSED    who forks drops the first locks before it opens the gate
+// mutant: UNCHECKED      a thread that takes the lock does not check whether it may keep it
+// mutant: NO_BARRIER     a thread has checked before the gate was closed, and its lock is not visible yet
+// mutant: LOOKED_BEFORE  a thread that takes the lock has checked before, and not since
+// mutant: READ_RELAXED   the thread that forks does not see what the last holder has written
+// mutant: OPENS_BLINDLY  a thread that gives up without the first locks opens the gate, which another one has closed
+// mutant: LEFT_CLOSED    the thread that forks releases the first locks before it opens the gate
 #define GATE 0
 #define WORD 1
 #define DATA 2 // what the lock guards
-#define OURS 3 // caches_are_free: the gate is closed by who has the first locks, which guard it
+#define OURS 3 // caches_are_free: the holder of the first locks, which guard it, has closed the gate
 #define PLACES 4
 #define THREADS 4
 #define VALUES 18
 #define LOCKS 1
-#define FIRST 0 // the first locks of all, one for three
+#define FIRST 0 // stands for the three locks that are taken first
 #include "memory.pml"
 
 #define ROUNDS 2

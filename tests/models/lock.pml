@@ -1,20 +1,20 @@
 // The lock of slow paths: os/lock.h, os/lock.c.
 //
-// Three threads take it, or two, one of which passes it on in between. Never two hold it, each sees what the one
-// before wrote, and none sleeps for ever. (That each also gets it in time is fair_lock.pml's.)
+// Three threads take it, or two, one of which passes it on in between. At most one holds it, each sees what the last
+// holder wrote, and none sleeps for ever. (fair_lock.pml checks that each also gets it in time.)
 //
 // variant: PASSED           two threads, and hak_lock_pass
 // variant: GIVEN_UP         one of the three waits for a moment only, hak_lock_take_within
-// mutant: DROPPED_RELAXED   the next holder does not see what this one wrote
-// mutant: TAKEN_RELAXED     the same, on the other side
+// mutant: DROPPED_RELAXED   the next holder does not see what the last one wrote
+// mutant: TAKEN_RELAXED     the same on the other side
 // mutant: TWO_STEPS         two threads see it free and both take it
-// mutant: NO_MARK           a thread sleeps on a lock that does not say so: nobody wakes it
-// mutant: TAKEN_UNMARKED    a thread that was woken takes it as if nobody else slept
-// mutant: TURN_UNMARKED     the same of a thread that draws a number
-// mutant: DRAWN_UNSEEN      the word does not say that a number was drawn
-// mutant: HANDED_RELAXED    whose turn it is does not see what the one before wrote
-// mutant: WAKE_KEPT         who gives up was woken, and wakes no other in its place
-// mutant: STAYS_DRAWN       who has had its turn is still counted: the lock is handed to nobody
+// mutant: NO_MARK           a thread sleeps on a lock that does not show it: nobody wakes the thread
+// mutant: TAKEN_UNMARKED    a thread that was woken takes the lock as if no other thread slept
+// mutant: TURN_UNMARKED     the same for a thread that draws a number
+// mutant: DRAWN_UNSEEN      the word does not show that a number was drawn
+// mutant: HANDED_RELAXED    the thread whose turn it is does not see what the last holder wrote
+// mutant: WAKE_KEPT         a thread that gives up was woken, and wakes no other one in its place
+// mutant: STAYS_DRAWN       a thread that has had its turn still counts: the lock is handed to nobody
 #define WORD 0
 #define DRAWN 1
 #define SERVED 2
@@ -40,7 +40,7 @@
 
 byte holders;
 byte turns;
-byte sleeps_on[THREADS] = AWAKE; // the place
+byte sleeps_on[THREADS] = AWAKE; // on which place
 
 inline add(p, more, before)
 {

@@ -1,21 +1,21 @@
-// memory.pml -- memory as C11 promises it, for the models beside it.
+// memory.pml -- memory as C11 guarantees it, for the other models.
 //
-// A place is the row of all values ever stored there, oldest first. A thread's view says, for each
-// place, the oldest value that it may still read. A store appends; what a thread has read or written
-// it never falls behind again (coherence). That is all that relaxed operations promise. A release
-// store carries its thread's view along, and who reads it by an acquire load takes the view over. A
+// A place is the row of all values ever stored there, oldest first. A thread's view has, for each
+// place, the oldest value that the thread may still read. A store appends; a thread never falls
+// behind a value that it has read or written (coherence). Relaxed operations guarantee no more. A release
+// store carries its thread's view along, and a thread that reads it by an acquire load adopts the view. A
 // read-modify-write reads the newest value and passes on the view that came with it (the release
-// sequence). hak_os_barrier_all lets every thread, each at a moment of its own, exchange views with
-// all: that is a full fence. (After Kang and others, A promising semantics for relaxed-memory
-// concurrency, 2017, without promises: no load is seen to come after a later store. Where the
-// allocator's own code relies on that, a branch on the value loaded stands between the two.)
+// sequence). hak_os_barrier_all makes each thread, at a moment of its own, exchange views with
+// all others: that is a full fence. (After Kang and others, A promising semantics for relaxed-memory
+// concurrency, 2017, without promises: no load appears to come after a later store. Where the
+// allocator's own code relies on that, there is a branch on the loaded value between the two.)
 //
-// Whoever includes this defines PLACES, THREADS and VALUES (stores to one place, with the first), and
+// A model that includes this defines PLACES, THREADS and VALUES (the most stores to one place, with the first), and
 // has `me`, the thread's number, in each process. STORES_IN_ORDER makes each load an acquire and each
-// store a release, which is weaker than what x86 promises.
+// store a release, which is weaker than what x86 guarantees.
 
 byte value[PLACES * VALUES];
-byte count[PLACES];                   // values of a place; 0: one, which is 0
+byte count[PLACES];                   // values of a place, less the first, which is 0
 byte view[THREADS * PLACES];          // index of the oldest that may be read
 byte carried[PLACES * VALUES * PLACES]; // the view that came with a value
 byte fence[PLACES];                   // the view that full fences exchange
@@ -29,7 +29,7 @@ byte fence[PLACES];                   // the view that full fences exchange
     :: else                     \
     fi
 
-// The view that came with value `at` of place p becomes part of this thread's.
+// The view that came with value `at` of place p becomes part of this thread's view.
 inline take_view(p, at)
 {
     for (q : 0 .. PLACES - 1) {

@@ -1,13 +1,13 @@
 // A list of free pieces that all threads push onto and pop from, without a lock: cache/nested.c.
 //
 // Two threads take pieces and give them back, one of them two at a time. No piece is in two hands, none is lost, and its next user
-// finds the last one's writes done. Where a free piece keeps the number of the next one, its user writes whatever it likes.
+// sees the last user's writes. Where a free piece has the number of the next one, its user may write anything.
 //
-// mutant: NO_NUMBER       a piece that was taken and given back meanwhile looks as if nothing had happened
-// mutant: GIVEN_RELAXED   its next user does not see the last one's writes
-// mutant: LOOKED_RELAXED  the same, on the other side; and an old next one
-// mutant: IN_STEPS        what comes between the look at the list and the store is lost
-#define LIST 0 // the first free piece, and above it how often the list has changed
+// mutant: NO_NUMBER       a piece that was taken and given back meanwhile looks unchanged
+// mutant: GIVEN_RELAXED   the next user does not see the last one's writes
+// mutant: LOOKED_RELAXED  the same on the other side; and an outdated next piece
+// mutant: IN_STEPS        a change between the load of the list and the store is lost
+#define LIST 0 // the first free piece, and in the upper bits how often the list has changed
 #define NEXT(piece) (piece)
 #define CONTENT(piece) (PIECES + (piece))
 #define PIECES 2

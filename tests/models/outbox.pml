@@ -1,12 +1,12 @@
-// A parcel that its thread fills while a sweep takes blocks out of it: cache/remote.h, cache/remote.c.
+// A parcel that its thread fills while a sweep takes blocks out: cache/remote.h, cache/remote.c.
 //
-// The thread adds blocks without a lock, and sends the parcel, which is then used again, with its
-// cache's lock; the sweep empties what is there with the lock. Each block gets to its owner once.
+// The thread adds blocks without a lock, and sends the parcel, which is then reused, with its
+// cache's lock; the sweep takes the blocks out with the lock. Each block reaches its owner once.
 //
-// mutant: ADDED_RELAXED    the sweep reads a block of the parcel's last journey
-// mutant: COUNTED_RELAXED  the same, on the other side
-// mutant: COUNT_FIRST      the block is counted before it is there
-// mutant: TAKEN_AND_LEFT   the sweep leaves the block that it takes
+// mutant: ADDED_RELAXED    the sweep reads a block from the parcel's earlier use
+// mutant: COUNTED_RELAXED  the same on the other side
+// mutant: COUNT_FIRST      the block is counted before it is in the parcel
+// mutant: TAKEN_AND_LEFT   the sweep also leaves the block that it takes
 #define COUNT 0
 #define BLOCK(i) (1 + (i))
 #define ROOM 2

@@ -1,20 +1,20 @@
-// A slab and who owns it: hak_reclaim_adopt, hak_reclaim_spare_slab, hak_reclaim_break_up (cache/reclaim.c),
+// A slab and its owner: hak_reclaim_adopt, hak_reclaim_spare_slab, hak_reclaim_break_up (cache/reclaim.c),
 // hak_owner_lock (owner/owner.c).
 //
-// A slab of a dead cache is adopted by one thread, taken as spare by another, left to the orphans by
-// the sweeper or for who is refused memory, or its cache is taken over by a new thread, while a block of it is freed straight into it.
-// Whoever touches the slab holds its owner's lock, what the lists say and what the slab says agrees,
-// and nobody waits for ever. (The hints has_spare and inbox_bytes are left out: who reads one wrongly asks a
+// A thread adopts a slab of a dead cache, or another takes it as a spare one, or it becomes an orphan because of
+// the sweeper or of a request that would fail, or a new thread reclaims its cache, while a block is freed straight into it.
+// A thread that touches the slab holds its owner's lock, the lists and the slab agree,
+// and no thread waits for ever. (The hints has_spare and inbox_bytes are left out: after a wrong reading a thread asks a
 // cache for nothing, or does not ask it.)
 //
-// mutant: TRUSTS_THE_HINT     the owner read without its lock is taken for the owner
+// mutant: TRUSTS_THE_HINT     the owner that was read without its lock is taken for the owner
 // mutant: ADOPTS_FROM_A_LIVE  a cache that was dead a moment ago has a thread again
 // mutant: ORPHANS_UNLOCKED    the sweeper moves a slab to the orphans without their lock
-// mutant: OWNER_RELAXED       a slab's new owner is seen before what it was made of
-// mutant: WAITS_FOR_TWO       the second cache's lock is waited for, not tried
+// mutant: OWNER_RELAXED       a slab's new owner is visible before the content of that owner
+// mutant: WAITS_FOR_TWO       a thread waits for the second cache's lock, instead of trying it
 #define OWNER 0 // hak_run.owner, a hint
 #define TAG 1   // the slab's entries of the map
-#define SLAB 2  // what only the holder of the owner's lock may touch
+#define SLAB 2  // only the holder of the owner's lock may touch it
 #define STATE 3 // of the dead cache
 #define MADE 4  // the taker's cache, which its thread makes first
 #define PLACES 5

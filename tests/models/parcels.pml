@@ -1,14 +1,14 @@
 // How parcels reach the owner of their blocks: cache/remote.c.
 //
-// Two threads send to one cache, and each opens the cache's parcels too when it finds the lock free; its
-// own thread opens them with the lock. Parcels are used again by who has opened them. Each is opened
-// once for each time that it was sent, and the opener sees what is in it. (The blocks that go into a
-// block's own memory when there is no parcel, `loose`, are linked and taken in the same way.)
+// Two threads send to one cache, and each also opens the cache's parcels if it finds the lock free; the cache's
+// own thread opens them with the lock. The thread that has opened a parcel reuses it. Each parcel is opened
+// once for each time that it was sent, and the opener sees its content. (Blocks that are linked through
+// their own memory when there is no parcel, `loose`, are sent and taken the same way.)
 //
-// mutant: SENT_RELAXED    the opener does not see what is in the parcel
-// mutant: TAKEN_RELAXED   the same, on the other side
-// mutant: NO_EXCHANGE     what comes between the look at the list and the store of NULL is lost
-// mutant: POP_ONE         one parcel is taken instead of all: its next may have changed meanwhile (ABA)
+// mutant: SENT_RELAXED    the opener does not see the parcel's content
+// mutant: TAKEN_RELAXED   the same on the other side
+// mutant: NO_EXCHANGE     a parcel that comes between the load of the list and the store of NULL is lost
+// mutant: POP_ONE         one parcel is taken instead of all: its next one may have changed meanwhile (ABA)
 #define INBOX 0 // number of the newest parcel, 0: none
 #define NEXT(parcel) (parcel)
 #define CONTENT(parcel) (PARCELS + (parcel))
@@ -22,7 +22,7 @@
 #define OWNER 2
 #define NONE 0
 
-byte sent;           // times, of all parcels
+byte sent;           // how often, for all parcels
 byte opened;
 bool travels[PARCELS + 1]; // sent and not yet opened
 byte pending;        // under the lock: taken out of the inbox, not opened yet

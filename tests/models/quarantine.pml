@@ -1,18 +1,18 @@
 // Emptying the stocks and the quarantine of a thread that sleeps: secure/hardened.h, secure/hardened.c.
 //
-// An owner works on what it holds without a lock, as often as it likes, and with the lock when it finds
-// nothing there; another takes it away twice. What they work on is no atomic: each sees all that was done
-// before it, and never are two at work.
+// An owner works on its stocks and quarantine without a lock, as often as it likes, and with the lock when it finds
+// them taken; another thread takes them away twice. They are not atomic: each thread sees all that was done
+// before, and the two are never at work at the same time.
 //
-// mutant: NO_BARRIER     the owner does not see that it was taken, nor the other that the owner is inside
+// mutant: NO_BARRIER     the owner does not see that they were taken, nor the other thread that the owner is inside
 // mutant: NO_LOOK        the owner was inside already
-// mutant: LEAVE_RELAXED  what the owner did is not all seen by who finds it outside
-// mutant: BACK_RELAXED   nor what the other did, by the owner
+// mutant: LEAVE_RELAXED  the thread that finds the owner outside does not see all that it did
+// mutant: BACK_RELAXED   nor does the owner see all that the other thread did
 #ifndef CALLS
 #    define CALLS 3
 #endif
 #define INSIDE 0
-#define TAKEN  1 // 0: it is where the owner looks for it
+#define TAKEN  1 // 0: they are where the owner looks for them
 #define HELD   2
 #define PLACES 3
 #define THREADS 2

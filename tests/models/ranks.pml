@@ -1,8 +1,8 @@
-// Which locks are held together: the ranks of os/lock.h, and who breaks them by trying only.
+// Which locks are held together: the ranks of os/lock.h, and the places that break them only by trying.
 //
-// Everything that takes more than one lock runs at the same time, each as often as it likes: fork (all of
-// them), a sweep, the end of a heap, of a thread and of its cache, a free that hands a full inbox on,
-// a refill that looks for a slab elsewhere. Whatever they wait for, somebody can always go on.
+// Every operation that takes more than one lock runs at the same time as the others, each any number of times: fork (all
+// locks), a sweep, the end of a heap, of a thread and of its cache, a free that drains a full inbox,
+// a refill that looks for a slab elsewhere. Whatever they wait for, one of them can always go on.
 //
 // mutant: HELPS_BY_WAITING  a sender waits for the lock of the cache that it sends to
 // mutant: FORKS_BACKWARDS   fork takes the arena's lock before the caches'

@@ -1,14 +1,14 @@
-// Caches, their threads and who looks through them: cache/registry.c, cache/sweep.c, cache/reclaim.c.
+// Caches, their threads and walks over all caches: cache/registry.c, cache/sweep.c, cache/reclaim.c.
 //
-// Threads take over a dead cache or make a new one, use it and end; the sweeper walks the list without
-// its lock and breaks up dead caches. No cache has two threads, a walker finds every cache that it meets
-// complete, and nobody touches the magazines of a cache while its thread does.
+// Threads reclaim a dead cache or make a new one, use it and end; the sweeper walks the list without
+// its lock and breaks up dead caches. No cache has two threads, every cache that a walk meets is
+// complete, and no other thread touches a cache's magazines while its thread does.
 //
-// mutant: ADDED_RELAXED      a walker meets a cache that is not filled in yet
-// mutant: WALKED_RELAXED     the same, on the other side
-// mutant: STAYS_DEAD         a cache that got a thread is still in the list of the dead
+// mutant: ADDED_RELAXED      a walk meets a cache that is not filled in yet
+// mutant: WALKED_RELAXED     the same on the other side
+// mutant: STAYS_DEAD         a cache that got a thread is still in the list of dead caches
 // mutant: STAYS_WHOLE        the sweeper breaks up a cache that has a thread again
-// mutant: REVIVED_UNLOCKED   the sweeper may be at it at this moment
+// mutant: REVIVED_UNLOCKED   the sweeper may be working on the cache at this moment
 #define ALL 0 // the newest cache, 0: none
 #define NEXT(cache) (cache)
 #define MAGAZINES(cache) (CACHES + (cache))
@@ -17,14 +17,14 @@
 #define PLACES (3 * CACHES + 1)
 #define THREADS 3
 #define VALUES 14
-#define REGISTRY 0 // locks; a cache's is its number
+#define REGISTRY 0 // locks; a cache's lock has its number
 #define LOCKS (CACHES + 1)
 #include "memory.pml"
 
 #define NONE 0
 
 bool has_thread[CACHES + 1];
-bool is_dead[CACHES + 1]; // in the list of the dead
+bool is_dead[CACHES + 1]; // in the list of dead caches
 byte made;
 byte threads_done;
 

@@ -1,17 +1,17 @@
-// A sampled block, from its being taken to its being forgotten: profile/sample.c.
+// A sampled block, from the sample to its end: profile/sample.c.
 //
-// One thread takes a sample and hands the block to another, which frees it. Meanwhile a third frees another
-// sampled block of the same slab, whose address has the filter's place in common. Who frees looks at the
-// slab's mark and at the filter without a lock: a sample must never be missed, and in the end slab and filter are
+// One thread takes a sample and passes the block to another, which frees it. Meanwhile a third frees another
+// sampled block of the same slab, whose address shares its place in the filter. A thread that frees reads the
+// slab's mark and the filter without a lock: it must never miss a sample, and in the end slab and filter are
 // as if there had been none.
 //
-// mutant: HANDED_FIRST      the program has the block before its slab is marked
+// mutant: HANDED_FIRST      the program gets the block before its slab is marked
 // mutant: FILTER_UNLOCKED   two threads change one place of the filter at once
 // mutant: COUNT_UNLOCKED    two threads change a slab's count of samples at once
-// mutant: UNMARKS_BLINDLY   the mark goes with the first sample, not with the last
+// mutant: UNMARKS_BLINDLY   the mark is removed with the first sample, not with the last
 #define FILTER 0
 #define MARK 1   // in the slab's map entries
-#define COUNT 2  // the slab's sampled_blocks, the owner's lock's
+#define COUNT 2  // the slab's sampled_blocks; guarded by the owner's lock
 #define HANDED 3 // the program's own: how the block goes from thread to thread
 #define PLACES 4
 #define THREADS 4
@@ -21,7 +21,7 @@
 #define OWNER_LOCK 1
 #include "memory.pml"
 
-bool is_in[3]; // the table, by block; the samples' lock's
+bool is_in[3]; // the table, by block; guarded by the samples' lock
 byte ended;
 
 inline change_filter(by)

@@ -1,11 +1,11 @@
-// What is made once and then read by all without a lock: start_tables (cache/start.c), and in the same
+// Data that is made once and then read by all without a lock: start_tables (cache/start.c), and in the same
 // way a superslab's descriptor in the map (hak_map_publish, hak_map_super).
 //
-// Three threads need it at the same time. One makes it, none sees half of it.
+// Three threads need it at the same time. One makes it, none sees it incomplete.
 //
-// mutant: MADE_RELAXED    it is seen to be there before what is in it
-// mutant: LOOKED_RELAXED  the same, on the other side
-// mutant: ONE_LOOK        who waited for the lock makes it again
+// mutant: MADE_RELAXED    its mark is visible before its content
+// mutant: LOOKED_RELAXED  the same on the other side
+// mutant: ONE_LOOK        a thread that waited for the lock makes it again
 #define STARTED 0
 #define TABLE 1
 #define PLACES 2

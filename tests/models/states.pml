@@ -1,16 +1,16 @@
-// A block of a hardened slab that is looked at while it may change: secure/states.h, secure/states.c.
+// A block of a hardened slab that is checked while it may change: secure/states.h, secure/states.c.
 //
-// A thread takes the block, frees it, and takes it again, each time writing its two words (the
-// canary and the zeros stand for one another here: 1 in a block in use, 0 in a free one), without a lock. Another
-// looks meanwhile: what it believes is what belongs to the state. The number in the state is not taken to come
-// around: that is 64 changes within one look.
+// A thread takes the block, frees it, and takes it again, each time writing its two words (they
+// stand for canary and zeros here: 1 in a block in use, 0 in a free one), without a lock. Another thread
+// checks them meanwhile: the words that it trusts are those of the state. The number in the state is assumed not to
+// wrap around: that takes 64 changes within one check.
 //
-// mutant: BEGIN_UNFENCED    a word is seen before the state that says that it changes
-// mutant: END_RELAXED       the state is seen before the words
-// mutant: LOOK_RELAXED      the same, on the other side
-// mutant: LOOK_UNFENCED     the state is looked at again before the words were
-// mutant: LOOKS_ONCE        the state is not looked at again
-// mutant: NO_NUMBER         a state that came back passes for one that stayed
+// mutant: BEGIN_UNFENCED    a word is visible before the state that says that it changes
+// mutant: END_RELAXED       the state is visible before the words
+// mutant: LOOK_RELAXED      the same on the other side
+// mutant: LOOK_UNFENCED     the state is read again before the words are read
+// mutant: LOOKS_ONCE        the state is not read again
+// mutant: NO_NUMBER         a state that has changed back passes for an unchanged one
 #define STATE 0
 #define WORD_1 1
 #define WORD_2 2

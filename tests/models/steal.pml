@@ -1,16 +1,16 @@
 // The thief's fence in a sleeping thread's magazine: cache/steal.h, cache/steal.c, cache/fast_path.h.
 //
-// An owner allocates and frees by its fast paths, as it likes, and by the slow ones when the magazine
-// looks empty or full; a thief tries twice to steal. No block is ever in two hands, and none is lost.
+// An owner allocates and frees by its fast paths, as it likes, and by the slow paths when the magazine
+// looks empty or full; a thief tries to steal twice. No block is ever in two hands, and none is lost.
 //
 // variant: STORES_IN_ORDER  one barrier is enough where the processor keeps the order of stores
 // mutant: NO_BARRIER        the owner may not have seen the NULL yet
-// mutant: ONE_BARRIER       top is seen to rise before the block in its new place is
+// mutant: ONE_BARRIER       top appears to rise before the block is in its new place
 // mutant: NO_SECOND_LOOK    the owner has meanwhile been below the fence
 // mutant: UNDECIDED         a block that the owner may have in its hand is stolen
-// mutant: STALE_TOP         a block that was put there between the look at top and the NULL is lost
+// mutant: STALE_TOP         a block that was put there between the load of top and the NULL is lost
 // mutant: FORGET            a fence is still up when the magazine's blocks are moved
-// mutant: PUT_BACK_BLINDLY  the owner has another block there by then
+// mutant: PUT_BACK_BLINDLY  by then the owner has put another block there
 #ifndef OPERATIONS
 #    define OPERATIONS 5
 #endif
@@ -26,7 +26,7 @@
 #define OWNER 0
 #define THIEF 1
 #define NONE 0
-#define BLOCKS (SLOTS + 1) // the last is with the owner
+#define BLOCKS (SLOTS + 1) // the last one is with the owner
 
 mtype = { IN_MAGAZINE, WITH_OWNER, IN_SLAB };
 mtype where[BLOCKS + 1] = IN_MAGAZINE; // what is true, for the assertions

@@ -1,17 +1,17 @@
 // Whether the sweeper is awake: hak_large_keep, hak_sweeper_wanted, sweeper_may_sleep (cache/large.h, cache/sweeper.c).
 //
-// Two threads put blocks into BigCache; who finds the sweeper asleep wakes it: each waking is a process here. It takes what waits, and
-// ends when it finds nothing. At the end nothing waits that no sweeper will come for, and there never
-// were two.
+// Two threads put blocks into BigCache; a thread that finds the sweeper asleep wakes it: each waking is a process here. The sweeper
+// takes the waiting blocks, and ends when it finds none. At the end no block waits without a sweeper to come for it, and there
+// were never two sweepers.
 //
-// The order of put and look in the thread that frees is the compiler's to keep (hak_fence_compiler); the
-// processor may show them to others in any order. (Where the kernel refuses the barrier, a wait of 100 ms
-// stands for it, which no store stays unseen for.)
+// The compiler must keep the order of put and look in the thread that frees (hak_fence_compiler); other threads
+// may see the two in any order. (If the kernel refuses the barrier, a wait of 100 ms takes
+// its place: no store stays invisible for so long.)
 //
-// mutant: NO_BARRIER      the block that was put is seen too late
-// mutant: NO_SECOND_LOOK  what was put after the last look waits for ever
+// mutant: NO_BARRIER      the block that was put is visible too late
+// mutant: NO_SECOND_LOOK  a block that was put after the last look waits for ever
 // mutant: LOOKS_FIRST     the thread looks before it has put its block there
-// mutant: ENDS_UNASKED    a sweeper goes on beside the one that was started meanwhile
+// mutant: ENDS_UNASKED    a sweeper continues beside the one that was started meanwhile
 #define RUNS 0
 #define HOT(thread) (1 + (thread))
 #define PLACES 3
@@ -23,7 +23,7 @@
 
 #define NONE 0
 
-byte started; // sweepers so far
+byte started; // how many sweepers so far
 byte at_work; // now
 
 proctype sweeper(byte me)

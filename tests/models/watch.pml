@@ -1,18 +1,18 @@
 // Which caches the sweeper watches: hak_watch_note, unwatch, unwatch_judge (owner/watch.h, owner/watch.c, cache/sweep.c).
 //
-// Two threads put something into a cache and watch it again if it is not. The sweeper takes what is there and then
-// watches the cache no more. At the end nothing is left in it, and it was never watched twice.
+// Two threads put something into a cache and have it watched again if it is not. The sweeper takes the content and then
+// stops watching the cache. At the end nothing is left in the cache, and it was never watched twice.
 //
-// The order of put and look is the compiler's to keep (hak_fence_compiler); the processor may show them to others in any
-// order, and the sweeper's barrier stands between.
+// The compiler must keep the order of put and look (hak_fence_compiler); other threads may see the two in any
+// order, and the sweeper's barrier is between them.
 //
-// mutant: NO_BARRIER     what was put is seen too late
+// mutant: NO_BARRIER     what was put is visible too late
 // mutant: NOT_JUDGED     what was put after the last look waits for ever
-// mutant: LOOKS_FIRST    the thread looks before it has put it there
-// mutant: UNWATCHED_RELAXED  who notes it writes a link that the sweeper has not done with
-// mutant: NOTED_BLINDLY  two threads watch it, and it is in the list twice
+// mutant: LOOKS_FIRST    the thread looks before it has put
+// mutant: UNWATCHED_RELAXED  a thread that notes the cache writes a link that the sweeper still uses
+// mutant: NOTED_BLINDLY  two threads have the cache watched, and it is in the list twice
 #define WATCHED 0
-#define NOTED 1 // it is among those that are to be watched
+#define NOTED 1 // it is among the caches to be watched
 #define INBOX(thread) (2 + (thread))
 #define SENDERS 2
 #define NEXT (2 + SENDERS)

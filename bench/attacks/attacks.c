@@ -1,8 +1,8 @@
-// attacks.c -- one mistake in the use of memory, by name: attacks NAME
+// attacks.c -- makes one misuse of memory, chosen by name: attacks NAME
 //
-// tools/attacks preloads an allocator, and reads what is written to stdout: `r`, all is ready; `d`, the mistake
-// was made; and at the end one of `m`, nobody has noticed and the mistake has done its harm, or `h`, it
-// has done none; `?`, the allocator has no such function.
+// tools/attacks preloads an allocator, and reads stdout: `r`: everything is ready; `d`: the misuse
+// was made; and at the end one of `m`: nothing has noticed, and the misuse did its harm; `h`: it
+// did no harm; `?`: the allocator has no such function.
 #define _GNU_SOURCE 1
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@ static void say(const char *word)
     (void)!write(STDOUT_FILENO, word, 1);
 }
 
-// What the compiler knows nothing of.
+// A value of which the compiler knows nothing.
 static char *hide(void *pointer)
 {
     __asm__ volatile("" : "+r"(pointer) : : "memory");
@@ -40,7 +40,7 @@ static void free_hidden(void *block)
     free(hide(block));
 }
 
-// Time passes: what an allocator looks at later, it looks at now.
+// Gives an allocator the occasion for checks that it makes later.
 static void later(size_t bytes)
 {
     char *held[BLOCKS] = {0};
@@ -241,7 +241,7 @@ static bool uninitialised_read(void)
     return is_there;
 }
 
-// From one block over the next one, which is free: does malloc return what was written there?
+// From one block over the next one, which is free: does malloc return an address written there?
 static bool metadata_overwrite(void)
 {
     static uint64_t target[64] __attribute__((aligned(64)));
@@ -263,7 +263,7 @@ static bool metadata_overwrite(void)
     say("r");
     if (low == NULL) {
         made();
-        return false; // no two of them are neighbours
+        return false; // no two blocks are neighbours
     }
     for (int i = 0; i < BLOCKS; i++) {
         if (blocks[i] != low && blocks[i] != high) {
@@ -303,7 +303,7 @@ static bool size_mismatch(void)
 
 static const struct {
     const char *name;
-    bool (*make)(void); // has it done harm?
+    bool (*make)(void); // did it do harm?
 } attacks[] = {
     {"double_free", double_free},
     {"delayed_double_free", delayed_double_free},

@@ -1,4 +1,4 @@
-// batch.c -- `count` blocks of one size allocated, then freed oldest first; n is in pairs.
+// batch.c -- `count` blocks of one size are allocated, then freed oldest first; n counts pairs.
 #include "idle.h"
 #include "loop.h"
 

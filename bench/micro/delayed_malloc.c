@@ -1,17 +1,17 @@
-// delayed_malloc.c -- a malloc that keeps a part of the program's time for itself.
+// delayed_malloc.c -- a malloc that adds a part of the program's time to its calls.
 //
 // Owns      the thread's count of calls, and the moment of its last delay.
 // Threads   any; each delays itself.
 // Fails     as the malloc behind it.
 //
 // Linked before hakmem, whose own malloc is renamed to undelayed_malloc, it makes an allocator that is
-// slower by what is known: measuring.py looks whether that is found.
+// slower by a known amount: measuring.py checks whether that is found.
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
 enum {
-    CALLS_BETWEEN = 4096, // so that reading the clock is no delay of its own
+    CALLS_BETWEEN = 4096, // so that reading the clock adds no delay of its own
     DELAY_PER_CENT = 5,
 };
 

@@ -37,7 +37,7 @@ static inline size_t loop_number(int argc, char **argv, int index, const char *u
     return value;
 }
 
-// True when the argument after the numbers is `idle`; anything else there is rejected.
+// True if the argument after the numbers is `idle`; anything else is rejected.
 static inline bool loop_is_idle(int argc, char **argv, int index, const char *usage)
 {
     if (index == argc) {
@@ -49,7 +49,7 @@ static inline bool loop_is_idle(int argc, char **argv, int index, const char *us
     return true;
 }
 
-// Stops the program when there is no memory; the test is part of the loop's own cost.
+// Ends the program if memory is exhausted; the test is part of the loop's own cost.
 LOOP_INLINE void *loop_require(void *block)
 {
     if (block == NULL) {

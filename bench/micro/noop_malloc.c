@@ -1,6 +1,6 @@
-// noop_malloc.c -- an allocator that does nothing: the floor of what calls can cost.
+// noop_malloc.c -- an allocator that does nothing: the least that calls can cost.
 //
-// Owns      two static areas that are handed out round and round; free is empty.
+// Owns      two static areas, handed out round and round; free is empty.
 // Threads   one.
 // Fails     returns NULL for a block larger than the area.
 //
@@ -13,13 +13,13 @@
 
 enum {
     ALIGNMENT = 16,
-    // Small blocks go round in an area that stays in the first cache level.
+    // Small blocks come from an area that stays in the first cache level.
     SMALL_BYTES_MAX = 256,
     SMALL_AREA_BYTES = 16 << 10,
     LARGE_AREA_BYTES = 64 << 20,
 };
 
-// Behind the small area is room for the block that begins on its last bytes.
+// Behind the small area is room for a block that starts on its last bytes.
 static _Alignas(4096) unsigned char small_area[SMALL_AREA_BYTES + SMALL_BYTES_MAX];
 static _Alignas(4096) unsigned char large_area[LARGE_AREA_BYTES];
 static size_t small_used;
@@ -73,7 +73,7 @@ void *calloc(size_t count, size_t bytes)
     return block != NULL ? memset(block, 0, count * bytes) : NULL;
 }
 
-// The old size is not known: copies as many bytes as the area has behind the old block.
+// The old size is unknown: copies as many bytes as the area has behind the old block.
 void *realloc(void *block, size_t bytes)
 {
     void *moved = malloc(bytes);

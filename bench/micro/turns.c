@@ -1,11 +1,11 @@
-// turns.c -- a program that changes: small blocks of one thread, blocks that are handed over, large buffers, by turns.
+// turns.c -- a program that changes: small blocks of one thread, blocks that cross threads, large buffers, in turn.
 //
 // Owns      nothing.
-// Threads   two while it hands over, one while it works alone.
+// Threads   two while blocks cross threads, one while it works alone.
 // Fails     wrong arguments print the usage and end the program with code 2; no memory or no thread aborts it.
 //
-// Alone, it replaces blocks at random. While it hands over, one thread allocates batches of messages and another
-// frees them. A line for each turn, when it is over: its kind and what it did in a second.
+// In the first kind of turn it replaces blocks at random. In the second, one thread allocates batches of messages and another
+// frees them. At the end of each turn it prints a line: the kind of turn, and how much was done in a second.
 #include "loop.h"
 
 #include <pthread.h>
@@ -23,7 +23,7 @@ enum {
     TOUCHED_EACH = 4096, // bytes
 };
 
-// What it has alone.
+// The blocks of a thread that works alone.
 struct blocks {
     size_t slots;
     size_t least; // bytes

@@ -54,7 +54,7 @@ static void owners(size_t count)
     scale_join(crew);
 }
 
-// A batch is with one thread at a time.
+// One thread has a batch at a time.
 struct lane {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -107,7 +107,7 @@ static void consume(struct lane *lane)
     }
 }
 
-// One thread allocates, another frees, at most two batches later: processor time of both for a block.
+// One thread allocates, another frees, at most two batches later: processor time of both for each block.
 static void handed(size_t batch)
 {
     enum { BLOCKS = 4000000 };

@@ -1,4 +1,4 @@
-// large.c -- large blocks, of which one page each is touched: against how many there are, and how large.
+// large.c -- large blocks, with one page of each touched: by their number, and by their size.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +33,8 @@ static void draw(void **blocks, size_t count, size_t drawn, struct prng *prng)
     }
 }
 
-// Some of `count` live blocks of just under 2 MiB are freed at random, and as many allocated again; then all
-// are freed in the order of their births. `mib`: of addresses.
+// Some of `count` live blocks of just under 2 MiB are freed at random, and as many are allocated again; then all
+// are freed, oldest first. `mib`: of addresses.
 static void large(size_t mib)
 {
     enum { BYTES = 2 * MIB - 4096, FREED = 4096, BATCH_MOST = 512 };
@@ -68,8 +68,8 @@ static void large(size_t mib)
     scale_point("large-free-all", scale_each(scale_cpu_ns() - begin, count));
 }
 
-// Of `count` live blocks of half a MiB some are freed, at random, and as many allocated again: one at a time
-// would be served by the block that was freed just before.
+// Of `count` live blocks of half a MiB some are freed at random, and as many are allocated again: if this were done one
+// at a time, each would be served by the block that was freed just before.
 static void half_mib(size_t count)
 {
     enum { BYTES = MIB / 2, PAIRS = 20000, BATCH_MOST = 16 };
@@ -100,7 +100,7 @@ static void pair(size_t bytes)
     scale_point("pair-by-size", scale_each(scale_cpu_ns() - begin, pairs));
 }
 
-// Blocks of `bytes`, all of it written, grow to twice that.
+// Blocks of `bytes`, fully written, grow to twice that.
 static void growth(size_t bytes)
 {
     enum { AT_ONCE_MOST = 1000, WRITTEN = 64 * MIB };
@@ -128,7 +128,7 @@ static void growth(size_t bytes)
     scale_point("realloc-by-size", scale_each(spent, rounds * at_once));
 }
 
-// Room for 32 GiB of addresses more, or for as many as there are.
+// Limit the process to 32 GiB more addresses, or lift the limit.
 static void limit_addresses(bool limited)
 {
     struct rlimit limit;
@@ -142,7 +142,7 @@ static void limit_addresses(bool limited)
     setrlimit(RLIMIT_AS, &limit);
 }
 
-// Requests of 64 GiB where there is no room for them; and what blocks of 1 to 5 MiB cost when there is again.
+// Requests of 64 GiB that no addresses are left for; and the cost of blocks of 1 to 5 MiB when there are some again.
 static void refused(size_t count)
 {
     enum { LIVE = 32, PAIRS = 5000 };

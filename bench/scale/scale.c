@@ -41,7 +41,7 @@ void scale_point(const char *operation, double value)
     fflush(stdout);
 }
 
-// The file that a function is in, as the dynamic linker bound it.
+// The file with the function that the dynamic linker bound to this name.
 static const char *owner_of(const char *function)
 {
     void *address = dlsym(RTLD_DEFAULT, function);
@@ -82,7 +82,7 @@ struct scale_crew {
     pthread_t *threads;
 };
 
-// Its tables are the system's, not the allocator's.
+// The crew's tables are the system's, not the allocator's.
 struct scale_crew *scale_start(size_t count, void *(*work)(void *), void *members, size_t bytes)
 {
     struct scale_crew *crew = report_table(1, sizeof *crew);
@@ -121,7 +121,7 @@ static void print_owner(void)
     fflush(stdout);
 }
 
-// The driver makes as much memory ready before it measures the point again.
+// The driver makes that much memory ready before it measures the point again.
 static void print_peak(void)
 {
     struct rusage usage;
@@ -145,7 +145,7 @@ int main(int argc, char **argv)
         fputs("\n", stderr);
         return 2;
     }
-    free(scale_block(1)); // who answers has come up, and is known
+    free(scale_block(1)); // the allocator has started, and is known
     print_owner();
     subject->run(point);
     print_peak();

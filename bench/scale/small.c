@@ -1,4 +1,4 @@
-// small.c -- small blocks against the size of the heap, all of it written.
+// small.c -- small blocks by the size of the heap, all of it written.
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@ enum { LEAST = 16 };
 
 struct heap {
     size_t count;
-    uint32_t most; // bytes of a block
+    uint32_t most; // of the largest block
     void **blocks;
     struct prng prng;
 };
@@ -31,7 +31,7 @@ static struct heap heap_of(size_t mib, uint32_t most)
     return heap;
 }
 
-// Of a million blocks, for each.
+// A million blocks; returns the cost of each.
 static double replace_some(struct heap *heap)
 {
     enum { PAIRS = 1000000 };
@@ -56,7 +56,7 @@ static double share_of(const struct heap *heap, size_t mib)
     return 100 * ((double)report_resident_kib() - table) / (double)(mib << 10);
 }
 
-// Nine of ten are freed at random. Resident memory as a share of what was asked for.
+// Nine of ten are freed at random. Resident memory as a share of the requested bytes.
 static void holes(size_t mib)
 {
     const uint64_t begin = scale_cpu_ns();
@@ -74,7 +74,7 @@ static void holes(size_t mib)
     scale_point("holes-filled", replace_some(&heap));
 }
 
-// One block in ten, in an order that has nothing to do with where they lie. The table is not written to: it is shared, too.
+// One block in ten, in an order unrelated to their addresses. The table is not written to, as it is shared, too.
 static void free_tenth(struct heap *heap)
 {
     enum { PRIME = 1000003 };
@@ -84,7 +84,7 @@ static void free_tenth(struct heap *heap)
     }
 }
 
-// What a worker does for a request: blocks of its own come and go.
+// A worker's part of a request: it allocates and frees blocks of its own.
 static void work(struct heap *heap)
 {
     enum { LIVE = 256, PAIRS = 10000 };
@@ -95,7 +95,7 @@ static void work(struct heap *heap)
     }
 }
 
-// The memory of its own that a child has after it: pages that were copied, and new ones.
+// The private memory of a child after `act`: copied pages, and new ones.
 static void in_child(struct heap *heap, const char *operation, void (*act)(struct heap *))
 {
     const pid_t pid = fork();

@@ -1,4 +1,4 @@
-// threads.c -- threads: their work, their ends, and what they leave behind, against how many there are.
+// threads.c -- threads: their work, their ends, and what they leave behind, by their number.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static void gate_for(size_t count)
     pthread_barrier_init(&gate, NULL, (unsigned)count);
 }
 
-// 50 blocks, which are freed when all threads have theirs.
+// 50 blocks, which are freed once all threads have theirs.
 static void *meet(void *member)
 {
     enum { BLOCKS = 50 };
@@ -29,7 +29,7 @@ static void *meet(void *member)
     return member;
 }
 
-// In microseconds of processor time a thread.
+// In microseconds of processor time for each thread.
 static void end(size_t threads)
 {
     gate_for(threads + 1);
@@ -85,8 +85,8 @@ static void at_work(size_t threads)
     scale_point("threads-at-work", scale_each(spent, PAIRS / threads * threads));
 }
 
-// Milliseconds of processor time a second: once the threads have ended, while nothing happens, and while
-// large blocks come and go, which keeps whoever gives memory back at work.
+// Milliseconds of processor time in a second: once the threads have ended, while nothing happens, and while
+// large blocks come and go, which keeps the thread that gives memory back at work.
 static void ended(size_t threads)
 {
     enum { SECONDS = 2, BLOCK = 3 << 20, A_SECOND = 10 };
@@ -116,11 +116,11 @@ static void *work_once(void *member)
         free(blocks[i]);
     }
     pthread_barrier_wait(&gate); // all have freed
-    pthread_barrier_wait(&gate); // all have been looked at
+    pthread_barrier_wait(&gate); // all have been measured
     return member;
 }
 
-// KiB that stay for a thread, its stack included.
+// KiB that stay for each thread, its stack included.
 static void asleep(size_t threads)
 {
     gate_for(threads + 1);

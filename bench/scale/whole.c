@@ -1,4 +1,4 @@
-// whole.c -- what goes over the whole heap or the whole process: malloc_trim, mallinfo2, fork.
+// whole.c -- operations on the whole heap or the whole process: malloc_trim, mallinfo2, fork.
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static double trim_ms(void)
     return (double)(scale_cpu_ns() - begin) / 1e6;
 }
 
-// Blocks of 2 KiB that are not written, of which each 32nd is freed: that frees hardly a whole page.
+// Unwritten blocks of 2 KiB, of which each 32nd is freed: that frees hardly a whole page.
 static void trim(size_t mib)
 {
     enum { BYTES = 2048, EACH = 32, READS = 10 };
@@ -48,8 +48,8 @@ static void trim(size_t mib)
     }
 }
 
-// Microseconds until fork returns, and until the child has made its first pair of calls and ended: of the best
-// of some.
+// Microseconds until fork returns, and until the child has made its first pair of calls and ended: the least of
+// several measurements.
 static void forks(const char *parent, const char *child)
 {
     enum { FORKS = 10 };
@@ -106,7 +106,7 @@ static void fork_threads(size_t threads)
     scale_start(threads, stay, NULL, 0);
     pthread_barrier_wait(&gate);
     forks("fork-threads", "fork-threads-child");
-    _exit(0); // the ends of threads are another subject's
+    _exit(0); // the cost of ending threads is another subject
 }
 
 const struct scale_subject scale_subjects[] = {

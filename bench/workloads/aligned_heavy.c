@@ -1,4 +1,4 @@
-// aligned_heavy.c -- blocks that have to be aligned, from 16 bytes to 64 KiB.
+// aligned_heavy.c -- aligned blocks, from 16 bytes to 64 KiB.
 //
 // Random slots are replaced through aligned_alloc and posix_memalign in turn, every fourth by
 // plain malloc. Small alignments are more frequent, as in programs: vectors and cache lines before

@@ -12,7 +12,7 @@
 enum {
     BLOCKS = 1000,
     ORDERS = 4,
-    // Sets of larger blocks make the OS work, and a round of them takes that much longer.
+    // Sets of larger blocks make the OS work, so a round of them takes longer.
     LARGE_BYTES = 4096,
     LARGE_ROUNDS_DIVISOR = 20,
 };
@@ -58,7 +58,7 @@ static uint64_t scattered(struct block *set, size_t size, const uint32_t *shuffl
     return answer;
 }
 
-// Two steps forward, one back: each second allocation frees the oldest block that is left.
+// Two steps forward, one back: each second allocation frees the oldest remaining block.
 static uint64_t interleaved(struct block *set, size_t size, const uint32_t *shuffled)
 {
     (void)shuffled;

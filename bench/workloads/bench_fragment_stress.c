@@ -14,7 +14,7 @@ enum {
     SLOTS = LIVE_BYTES / SIZE_MIN,
 };
 
-// Small and large in turn: each size has to live in the holes of its opposite.
+// Small and large in turn: each size has to fit into the holes of its opposite.
 static const uint32_t round_sizes[] = {32, 2048, 96, 640, 24, 8192, 256, 48, 1200, 400};
 
 struct heap {

@@ -1,4 +1,4 @@
-// calloc_heavy.c -- zeroed blocks, of which often only a part is used.
+// calloc_heavy.c -- zeroed blocks that are often used only in part.
 //
 // Random slots are replaced by calloc'ed blocks, most of them structures of up to 1 KiB, some
 // tables of up to 64 KiB, a few of up to 4 MiB of which only every 16th KiB is touched. Small ones
@@ -14,7 +14,7 @@ enum {
     SPARSE_BYTES_MAX = 4 << 20,
     TABLE_STEP_BYTES = 256,
     SPARSE_STEP_BYTES = 16 << 10,
-    // Of the slots, that many hold sparse blocks: they would be all of the memory otherwise.
+    // This many slots hold sparse blocks, which would else take all of the memory.
     SPARSE_SLOTS = 8,
 };
 
@@ -33,8 +33,8 @@ static void zero_require(const unsigned char *bytes, size_t size, size_t step)
     }
 }
 
-// Leaves something in every place that was checked, so that a block reused without being cleared
-// is found out.
+// Writes to every checked place, so that a block that is reused without being cleared
+// is found.
 static void dirty(unsigned char *bytes, size_t size, size_t step)
 {
     for (size_t i = 0; i + sizeof(uint64_t) <= size; i += step) {
@@ -57,7 +57,7 @@ static void slot_take(struct block *slot, struct prng *prng, uint32_t index)
         high = TABLE_BYTES_MAX;
         step = TABLE_STEP_BYTES;
     }
-    // As programs do, a count and an entry size; the count rounds the size down to a multiple.
+    // As programs do, with a count and an entry size; the count rounds the size down to a multiple.
     size_t count = prng_between(prng, low, high) / sizeof(uint64_t);
     slot->size = count * sizeof(uint64_t);
     slot->bytes = block_require(calloc(count, sizeof(uint64_t)));

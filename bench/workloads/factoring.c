@@ -13,7 +13,7 @@
 
 enum {
     BASE_PRIMES = 160,
-    // More relations than primes and the sign: each one too many is another chance of a factor.
+    // More relations than primes and the sign: each extra one is another chance of a factor.
     RELATIONS = BASE_PRIMES + 1 + 16,
     SMALL_PRIME_LIMIT = 20000,
     MATRIX_WORDS = (BASE_PRIMES + 1 + 63) / 64,

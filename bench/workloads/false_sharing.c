@@ -20,8 +20,8 @@ struct member {
     uint64_t answer;
 };
 
-// Adds to the first word of each block in turn, `writes` times each. volatile: each write has to reach
-// the line.
+// Adds to the first word of each block in turn, `writes` times each. volatile: each write must reach
+// the cache line.
 static void set_rewrite(struct member *member)
 {
     for (unsigned i = 0; i < SET; i++) {

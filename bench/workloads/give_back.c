@@ -1,8 +1,8 @@
-// give_back.c -- how long does one call last at worst while a gigabyte goes back to the system?
+// give_back.c -- how long does one call take at worst while a gigabyte goes back to the system?
 //
 // A heap of blocks of four sizes is filled, freed in random order, and then used lightly for as
 // long as allocators take to give the rest back. Every call is timed on its own, and so is the
-// first write into each block, which waits when somebody holds the lock of the address space.
+// first write into each block, which waits if another thread holds the lock of the address space.
 // Prints the longest of each, in nanoseconds, the cost of reading the clock left in; `idle` is the
 // longest pause in a loop that calls nothing, which is what the machine itself adds. Then what is
 // resident. Answer: the mixed sum of the stamps of the heap's blocks.
@@ -74,7 +74,7 @@ static uint64_t fill_and_free(uint64_t bytes, struct longest *longest, struct pr
     }
     struct block *heap = report_table(count, sizeof *heap);
     uint32_t *order = report_table(count, sizeof *order);
-    memset(heap, 0, count * sizeof *heap); // their pages are no part of what is timed
+    memset(heap, 0, count * sizeof *heap); // page faults on this table are not to be timed
     size_t filled = 0;
     for (unsigned i = 0; i < SIZES; i++) {
         for (size_t left = bytes / SIZES / sizes[i]; left > 0; left--) {
@@ -90,7 +90,7 @@ static uint64_t fill_and_free(uint64_t bytes, struct longest *longest, struct pr
         order[victim] = order[left - 1];
         answer += timed_give(longest, &heap[slot], slot);
     }
-    munmap(heap, count * sizeof *heap); // only what the allocator holds is to be resident
+    munmap(heap, count * sizeof *heap); // only the allocator's memory is to be resident
     munmap(order, count * sizeof *order);
     return answer;
 }

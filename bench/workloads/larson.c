@@ -1,4 +1,4 @@
-// larson.c -- a server: threads replace random blocks and hand what is left to their successors.
+// larson.c -- a server: threads replace random blocks and pass the others on to their successors.
 //
 // Each of `threads` lines of threads holds `chunks_per_thread` blocks of `min` … `max` bytes. A
 // thread replaces rounds × chunks_per_thread random ones of them, then starts its successor, which
@@ -19,7 +19,7 @@
 static atomic_bool time_is_up;
 static sem_t lines_done;
 
-// What one thread hands to the next; only one thread of a line runs at a time.
+// What one thread passes to the next; only one thread of a line runs at a time.
 struct line {
     _Alignas(CREW_APART_BYTES) struct block *blocks;
     uint32_t chunks;

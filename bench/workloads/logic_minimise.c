@@ -100,7 +100,7 @@ static void cover_remove(struct cover *cover, uint32_t index)
     }
 }
 
-// What the cover looks like from inside `space`: the variables that `space` fixes do not matter.
+// The cover seen from inside `space`: the variables that `space` fixes do not matter.
 // Cube number `skip` is left out.
 static void cofactor_into(struct cover *result,
                           const struct cover *cover,
@@ -276,7 +276,7 @@ static struct cover *cover_expand(struct cover *cover, const struct cover *off, 
     return result;
 }
 
-// How the other cubes, and the points that do not matter, look from inside of cube `index`.
+// The other cubes, and the points that do not matter, seen from inside cube `index`.
 static struct cover *others_inside(const struct cover *cover,
                                    const struct cover *unimportant,
                                    uint32_t index)
@@ -296,7 +296,7 @@ static void cover_drop_redundant(struct cover *cover, const struct cover *unimpo
     }
 }
 
-// Shrinks each cube to what no other covers, which lets it expand another way.
+// Shrinks each cube to what no other one covers, which lets it expand another way.
 static void cover_reduce(struct cover *cover, const struct cover *unimportant)
 {
     for (uint32_t i = 0; i < cover->count; i++) {
@@ -355,7 +355,7 @@ static bool cover_has_point(const struct cover *cover, uint32_t point)
     return false;
 }
 
-// At each point where it matters, the result must say what the function says.
+// At each point that matters, the result must agree with the function.
 static void result_check(const struct function *function, const struct cover *result)
 {
     for (uint32_t point = 0; point <= variables_all; point++) {

@@ -13,7 +13,7 @@
 enum { CHILDREN = 8, DEPTH_MAX = 64, BODIES_MAX = 1 << 20, ENERGY_BODIES_MAX = 4000 };
 
 static const double time_step = 0.002;
-// A cell is taken as one mass when its width is below this share of its distance.
+// A cell counts as one mass when its width is below this share of its distance.
 static const double opening = 1.0;
 // Keeps close pairs from flying apart; squared.
 static const double softening = 0.0025;

@@ -40,8 +40,8 @@ static size_t power_law_size(struct prng *prng)
     return base + prng_below(prng, base);
 }
 
-// Leaves the block for the neighbour, and frees what was left there before. The answer counts the
-// block here, because which thread frees it is a matter of timing.
+// Leaves the block for the neighbour, and frees the one left there before. The answer counts the
+// block here, as the timing decides which thread frees it.
 static uint64_t block_hand_over(struct member *to, struct block *block, uint64_t stamp)
 {
     block_verify(block->bytes, block->size, stamp);

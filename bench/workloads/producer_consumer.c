@@ -1,4 +1,4 @@
-// producer_consumer.c -- blocks that another thread frees, handed over in batches.
+// producer_consumer.c -- blocks that another thread frees, passed on in batches.
 //
 // Asymmetric: half of the threads allocate messages and the other half only frees them. Symmetric:
 // every thread produces for the next one and consumes what the one before it made. A batch is an

@@ -93,7 +93,7 @@ static void grow_large(struct tally *tally, uint64_t stamp)
     buffer_free(tally, &buffer, stamp);
 }
 
-// Read buffers are often too large at first: cut back to what was needed, they stay for a while.
+// Read buffers are often too large at first: shrunk to the needed size, they stay for a while.
 static void cut_back(struct tally *tally, struct block *kept, struct prng *prng)
 {
     for (uint32_t i = 0; i < ARRAYS; i++) {

@@ -58,7 +58,7 @@ static void member_take(struct member *member, uint32_t pass)
     }
 }
 
-// Frees `from`'s batch, except what stays for one more pass, and what had stayed before.
+// Frees `from`'s batch, except the blocks that stay for one more pass, and the blocks kept in the last pass.
 static void member_give(struct member *member, struct member *from, uint32_t pass)
 {
     for (uint32_t n = 0; n < BATCH; n++) {

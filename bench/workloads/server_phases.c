@@ -1,12 +1,12 @@
-// server_phases.c -- a server before, in and after a rush, whose requests leave a little behind.
+// server_phases.c -- a server before, during and after a rush, whose requests leave a little behind.
 //
-// A request parses its text into short-lived pieces, works on them, and frees them when it is answered, as
-// many requests later as are under way at a time: a few, in the rush many, then a few again. One in eight
-// leaves an entry in a cache of answers, which lives on and on: the oldest goes when there are too many. Pieces
-// and entries have the same sizes, so they meet in the same pages, and after the rush the entries hold the
-// pages that the pieces have left. With a handler, another thread answers the requests, and frees their pieces. With
-// bodies, each request has a large buffer, too, as one that uploads something. Prints what is resident after the rush,
-// when what can go has gone.
+// A request parses its text into short-lived pieces, works on them, and frees them once as many others have come as
+// are under way at a time: a few, in the rush many, then a few again. One in eight
+// leaves an entry in a long-lived cache of answers: the oldest one goes when there are too many. Pieces
+// and entries have the same sizes, so they share pages, and after the rush the entries hold the pages
+// of freed pieces. With a handler, another thread answers the requests, and frees their pieces. With bodies,
+// each request also has a large buffer, as in an upload. Prints what is resident after the rush, when all that
+// can go back has gone back.
 // Answer: the mixed sum of all pieces, bodies and entries as they are freed.
 #include "support/args.h"
 #include "support/block.h"
@@ -24,7 +24,7 @@
 enum {
     PIECES = 16,       // of a request
     SIZE_MIN = 32,     // of a piece or an entry
-    SIZE_MAX_OF = 512, // likewise
+    SIZE_MAX_OF = 512, // of a piece or an entry
     BODY_MAX_KIB = 1024,
     ENTRY_ONE_IN = 8, // requests that leave an entry
     UNDER_WAY_MAX = 1 << 15,
@@ -59,7 +59,7 @@ static uint64_t digest(const struct block *block, uint64_t sum)
     return sum;
 }
 
-// Two functions of their own, as in a server: their calls of malloc are what rules can tell apart.
+// Two separate functions, as in a server, so that rules can tell their calls of malloc apart.
 __attribute__((noinline)) static void server_take_piece(struct block *piece,
                                                         size_t size,
                                                         uint64_t stamp)
@@ -84,7 +84,7 @@ static void give(struct block *block, struct tally *tally)
         tally->answer = prng_mix(tally->answer + digest(block, block->size));
         free(block->bytes);
         block->bytes = NULL;
-        tally->operations += 2; // taken and given
+        tally->operations += 2; // allocated and freed
     }
 }
 
@@ -111,7 +111,7 @@ static void request_answer(struct request *request, struct tally *tally)
 
 struct server {
     struct request *requests; // those under way: a ring
-    struct block *entries;    // likewise
+    struct block *entries;    // a ring
     uint64_t begun;
     uint64_t ended;
     uint64_t entry_count;
@@ -120,7 +120,7 @@ struct server {
     // Of the handler, if there is one:
     bool has_handler;
     bool is_over;
-    sem_t ended_requests; // that it has to answer; or all is over
+    sem_t ended_requests; // requests for it to answer; or all is over
     sem_t free_requests;  // of the ring
     struct tally handler_tally;
 };
@@ -154,7 +154,7 @@ static void request_end(struct server *server)
     }
 }
 
-// Serve that many requests, with `under_way` of them at a time in the end.
+// Serve `count` requests, with `under_way` of them at a time in the end.
 static void serve(struct server *server, uint64_t count, uint64_t under_way)
 {
     for (; count > 0; count--) {
@@ -168,7 +168,7 @@ static void serve(struct server *server, uint64_t count, uint64_t under_way)
             server_take_entry(
                 entry, prng_between(&server->prng, SIZE_MIN, SIZE_MAX_OF), server->begun);
         }
-        // In and after a rush the number changes little by little: two end for each that begins, or none.
+        // Before and after a rush the number changes gradually: two end for each that starts, or none.
         for (unsigned i = 0; i < 2 && server->begun - server->ended > under_way; i++) {
             request_end(server);
         }
@@ -186,7 +186,7 @@ static pthread_t handler_start(struct server *server)
     return handler;
 }
 
-// All requests have ended; it has answered them when it returns.
+// All requests have ended; when this returns, the handler has answered them.
 static void handler_end(struct server *server, pthread_t handler)
 {
     if (server->has_handler) {

@@ -1,14 +1,14 @@
-// service_day.c -- a day of a service: how much memory does it have, for what it needs?
+// service_day.c -- a service's day: how much memory does it take, compared with what it needs?
 //
 // Workers answer requests, more of them by day than at night, and sleep in between. A request's pieces are freed when as
-// many others are under way; in a burst that takes longer. Some leave a session, which goes when chance overwrites it, or
-// in the evening; others an entry of a cache, whose oldest goes. A log grows by realloc. Visitors are threads that come,
-// answer a few requests and go; what they leave the workers free. Three times a day a new release is deployed: a thread
-// builds what it needs, the old one's goes, the thread ends. In the afternoon blocks are larger than in the morning.
+// many others are under way; in a burst that takes longer. Some requests leave a session, which ends when another one happens
+// to overwrite it, or in the evening; others leave an entry in a cache, whose oldest one goes. A log grows by realloc. Visitors are
+// threads that come, answer a few requests and end; the workers free what they leave. Three times a day a new release is deployed:
+// a thread builds its data, frees the old release's, and ends. In the afternoon blocks are larger than in the morning.
 //
-// All the while resident memory is compared with what the program holds: the bytes that it has asked for, all of whose
-// pages it has written to. What it had before its first malloc does not count. With `points` a line is written for each
-// look: seconds, live MiB, resident MiB.
+// Resident memory is compared with what the program holds the whole time: the bytes that it has requested, all of whose
+// pages it has written to. Memory from before its first malloc does not count. With `points`, a line is printed for each
+// reading: seconds, live MiB, resident MiB.
 // Answer: the mixed sum of all blocks as they are freed.
 #include "support/args.h"
 #include "support/block.h"
@@ -27,7 +27,7 @@ enum {
     HOURS = 24,
     SLICES = 10, // of an hour
     WORKERS = 2,
-    BUSIEST = 180, // hours' loads are in 180ths of it
+    BUSIEST = 180, // the hours' loads are in 180ths of this
     PIECES = 12,   // of a request
     UNDER_WAY = 64,
     UNDER_WAY_MAX = 4096, // in a burst
@@ -52,7 +52,7 @@ static const uint32_t load_of_hour[HOURS] = {4,   4,   4,   4,   4,   4,   20,  
                                              140, 130, 120, 110, 80,  40,  15,  6};
 static const bool deploys_in_hour[HOURS] = {[7] = true, [13] = true, [19] = true};
 
-// What one thread has done. Others read what is live.
+// The work of one thread. Others read the live bytes.
 struct tally {
     _Alignas(128) _Atomic(int64_t) live;
     uint64_t operations;
@@ -82,10 +82,10 @@ static struct {
     uint64_t busiest; // requests
     uint64_t seed;
     struct worker workers[WORKERS];
-    struct tally desk; // of the one thread at a time that deploys, or visits
+    struct tally desk; // of the thread that deploys or visits; there is one at a time
     struct block *releases[2];
     pthread_mutex_t mail_lock;
-    struct block *mail; // what visitors leave
+    struct block *mail; // blocks that visitors leave
     unsigned mail_count;
     atomic_int at_work; // threads
 } day;
@@ -97,7 +97,7 @@ static void count_live(struct tally *tally, int64_t bytes)
     tally->operations++;
 }
 
-// Every stamp is the block's size mixed, so that whoever frees it knows it.
+// The stamp is mixed from the size, so that any thread that frees the block knows it.
 static uint64_t stamp_of(size_t size)
 {
     return prng_mix(size);
@@ -181,7 +181,7 @@ static void log_write(struct worker *worker)
     count_live(&worker->tally, LOG_STEP);
 }
 
-// As many as there is place for at that hour; those beyond it go.
+// As many as may stay at that hour; the others are freed.
 static void entries_trim(struct worker *worker, uint64_t place)
 {
     while (worker->entries_begun - worker->entries_ended > place) {
@@ -231,7 +231,7 @@ static void slice_work(struct worker *worker, unsigned hour, unsigned slice)
     for (uint64_t i = 0; i < requests; i++) {
         request_begin(worker, hour);
         leave_something(worker, hour, sessions, entries);
-        // After a burst two end for each that begins.
+        // After a burst two end for each that starts.
         for (unsigned k = 0; k < 2 && worker->begun - worker->ended >= under_way; k++) {
             request_end(worker);
         }
@@ -283,7 +283,7 @@ static void *visit(void *argument)
     return NULL;
 }
 
-// Build the new release, then drop the old one.
+// Build the new release, then free the old one.
 static void *deploy(void *argument)
 {
     const unsigned number = *(const unsigned *)argument;
@@ -310,7 +310,7 @@ static void run_and_join(void *(*start)(void *), void *argument)
     pthread_join(thread, NULL);
 }
 
-// One thread after the other, all day long.
+// One thread after another, all day long.
 static void *receive(void *unused)
 {
     (void)unused;
@@ -327,7 +327,7 @@ static void *receive(void *unused)
     return NULL;
 }
 
-// What the looks saw.
+// What the readings saw.
 struct looks {
     uint64_t count;
     double ratios;
@@ -349,7 +349,7 @@ static void look(struct looks *looks, double at_start_mib)
         fprintf(looks->points, "%.3f %.3f %.3f\n", seconds, live_mib, resident_mib);
     }
     if (seconds * 1e9 < (double)day.hour_ns) {
-        return; // it starts
+        return; // the service is starting
     }
     looks->count++;
     looks->ratios += resident_mib / live_mib;
@@ -377,7 +377,7 @@ static void prepare(void)
     day.mail = touched_table(MAIL_MAX, sizeof *day.mail);
 }
 
-// All that is left. Returns the whole answer.
+// Frees all that is left. Returns the whole answer.
 static struct tally end_of_day(void)
 {
     struct tally sum = {.operations = day.desk.operations, .answer = day.desk.answer};

@@ -1,4 +1,4 @@
-// simple_bench.c -- what a first look at an allocator does: allocate, write, free.
+// simple_bench.c -- a simple first test of an allocator: allocate, write, free.
 //
 // For sizes from 8 bytes to 64 KiB: first one block at a time, then sets of 64 live blocks. Blocks
 // up to 4 KiB are written in full. Answer: the mixed sum of what was read back.

@@ -1,8 +1,8 @@
 // stability.c -- a long run whose memory has to stay flat.
 //
 // Cycles of the same work: new threads fill slots with blocks of mixed sizes, replace them at
-// random, free all and end. The resident memory is read after each cycle; the second half of the
-// run must not need more than the first, but for a small allowance. For a long run give more
+// random, free all and end. Resident memory is read after each cycle; the second half of the
+// run must not need more than the first, except for a small allowance. For a long run give more
 // cycles: 100 take about a second. Answer: the mixed sum of the stamps of all blocks freed.
 #include "support/args.h"
 #include "support/block.h"
@@ -14,8 +14,8 @@
 enum {
     SLOTS = 4000,
     REPLACEMENTS = 100000,
-    // What the second half may need above the first: an allocator that gives pages back by a
-    // timer is not read at the same point of its cycle each time.
+    // What the second half may need above the first: an allocator with a timer for giving pages back
+    // is not at the same point of its interval at each reading.
     ALLOWANCE_PERCENT = 10,
     ALLOWANCE_KIB = 8 << 10,
 };

@@ -1,7 +1,7 @@
 // swings.c -- a heap that grows, is freed whole, and grows again.
 //
-// As a program that works off requests or frames one after the other: each swing takes blocks until they are
-// that many MiB together, sizes spread evenly over the doublings between two bounds, writes a word into each
+// It works as a program that handles requests or frames one after the other: each swing allocates blocks up to a given number of
+// MiB, with sizes spread evenly over the doublings between two bounds, writes a word into each
 // 4 KiB, reads them all, and frees all. Answer: the mixed sum of the words and stamps.
 #include "support/args.h"
 #include "support/block.h"

@@ -105,7 +105,7 @@ static void large_replace(struct member *member)
     block_take(slot, prng_between(&member->prng, SMALL_BYTES_MAX, LARGE_BYTES_MAX), victim);
 }
 
-// Many blocks at once, as when a request or a frame is built and thrown away.
+// Many blocks at once, as when a request or a frame is built and discarded.
 static void burst(struct member *member)
 {
     for (uint32_t i = 0; i < BURST_BLOCKS; i++) {
@@ -173,7 +173,7 @@ static uint64_t percentiles_print(struct member *members, unsigned threads, doub
         while (bucket < BUCKETS && passed + sum[bucket] < rank) {
             passed += sum[bucket++];
         }
-        // A bucket's end can lie above what was ever measured.
+        // A bucket's end can be above the largest measured value.
         double ticks = fmin((double)bucket_end(bucket), (double)slowest);
         printf("p%-8.6g %12.0f ns\n", shares[i] * 100, ticks * ns_per_tick);
     }

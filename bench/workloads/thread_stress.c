@@ -1,9 +1,9 @@
 // thread_stress.c -- many short-lived threads that leave objects to each other.
 //
 // Waves of threads come and go. Each allocates objects, some of them large, keeps a part for a
-// while, and swaps others with what lies in a shared exchange, where threads of this and later
-// waves find and free them. Every object is full of words made from its seed, and checked by
-// whoever frees it. Answer: the sum of the seeds of all objects, which is equal for those made and
+// while, and swaps others with objects in a shared exchange, where threads of this and later
+// waves find and free them. Every object is full of words made from its seed, and the thread that
+// frees it checks it. Answer: the sum of the seeds of all objects, which is equal for those made and
 // those freed.
 #include "support/args.h"
 #include "support/block.h"
@@ -20,7 +20,7 @@ enum {
     LARGE_WORDS_MAX = 20000,
 };
 
-// words[i] == seed ^ (i + 1), so that an object can be checked by one that knows nothing of it.
+// words[i] == seed ^ (i + 1), so that any thread can check an object without knowing it.
 struct object {
     uint64_t seed;
     uint32_t count;
@@ -88,7 +88,7 @@ static void member_work(void *argument)
             object_free(member, atomic_exchange(&exchange[slot], object));
         }
     }
-    // Half of what is kept dies with the thread, the other half goes on to later threads.
+    // Half of the kept objects are freed with the thread, the other half goes on to later threads.
     for (uint32_t i = 0; i < KEPT_OBJECTS; i++) {
         struct object *object = member->kept[i];
         if (i % 2 == 0) {

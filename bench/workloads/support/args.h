@@ -24,7 +24,7 @@ struct args args_begin(int argc, char **argv, const char *usage);
 uint64_t args_number(
     struct args *args, const char *name, uint64_t fallback, uint64_t low, uint64_t high);
 
-// As args_number, but the argument has to be there.
+// As args_number, but the argument must be there.
 uint64_t args_required(struct args *args, const char *name, uint64_t low, uint64_t high);
 
 // The next argument as an index into `words`, a list that NULL ends; 0 when there are no more.

@@ -1,12 +1,12 @@
-// block.h -- blocks that carry a stamp, so that a wrong allocator is found out.
+// block.h -- blocks that carry a stamp, so that a wrong allocator is found.
 //
 // Owns      nothing.
-// Threads   a block belongs to one thread at a time; handing it over is the caller's affair.
+// Threads   a block belongs to one thread at a time; the caller orders its passing on.
 // Fails     no memory, or a stamp that has changed, ends the program with code 1.
 //
-// The stamp stands in the first and the last eight bytes of a block: a neighbour that overlaps, or
-// a block that is handed out twice, changes one of them. Two words are what a program touches at
-// least, and cheap enough to be part of what is timed.
+// The stamp is in the first and the last eight bytes of a block: a neighbour that overlaps, or
+// a block that is handed out twice, changes one of them. Two words are the least that a program
+// touches, and cheap enough to be timed with the rest.
 #ifndef WORKLOADS_BLOCK_H
 #define WORKLOADS_BLOCK_H
 
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A block that a workload holds. The size is the caller's to remember, as in most programs.
+// A block that a workload holds. The caller remembers the size, as in most programs.
 struct block {
     unsigned char *bytes;
     size_t size;

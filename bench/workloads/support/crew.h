@@ -11,8 +11,8 @@
 
 enum {
     CREW_THREADS_MAX = 256,
-    // What a thread writes all the time is aligned to this, so that two threads share no cache
-    // line; twice the line's 64 bytes, because processors fetch lines in pairs.
+    // Data that a thread writes all the time is aligned to this, so that two threads share no cache
+    // line; it is twice the line's 64 bytes, as processors fetch lines in pairs.
     CREW_APART_BYTES = 128,
 };
 

@@ -1,11 +1,11 @@
 // number.h -- natural numbers of any length, each a block of its own.
 //
 // Owns      nothing; every call that returns a number allocates it, the caller frees it with free.
-// Threads   numbers never change once made, so any number of threads may read one.
+// Threads   a number never changes after it was made, so any number of threads may read one.
 // Fails     no memory ends the program, see block.h.
 //
-// Made the way small bignum packages are: each result is a new, short-lived block of 8 to 60
-// bytes. That pattern, and not the arithmetic's speed, is what the factoring workload is for.
+// As in small bignum packages, each result is a new, short-lived block of 8 to 60
+// bytes. That pattern, and not the speed of the arithmetic, is the purpose of the factoring workload.
 #ifndef WORKLOADS_NUMBER_H
 #define WORKLOADS_NUMBER_H
 
@@ -40,7 +40,7 @@ struct number *number_add(const struct number *left, const struct number *right)
 struct number *number_subtract(const struct number *left, const struct number *right);
 struct number *number_multiply(const struct number *left, const struct number *right);
 
-// `divisor` must not be 0. The remainder is left in `*remainder` when that is asked for.
+// `divisor` must not be 0. The remainder is stored in `*remainder` unless that is NULL.
 struct number *number_divide(const struct number *number,
                              const struct number *divisor,
                              struct number **remainder);
@@ -54,7 +54,7 @@ struct number *number_modulo(const struct number *number, const struct number *m
 struct number *number_root(const struct number *number);
 struct number *number_common_divisor(const struct number *left, const struct number *right);
 
-// Frees what `*place` holds, and puts `number` there.
+// Frees the number at `*place`, and puts `number` there.
 void number_replace(struct number **place, struct number *number);
 
 #endif

@@ -4,7 +4,7 @@
 // Threads   one state per thread.
 // Fails     never.
 //
-// SplitMix64: an add and two multiplications, so that drawing numbers stays a small part of what
+// SplitMix64: an add and two multiplications, so that drawing numbers is a small part of what
 // is timed, and the same seed gives the same workload on every machine.
 #ifndef WORKLOADS_PRNG_H
 #define WORKLOADS_PRNG_H

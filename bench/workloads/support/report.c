@@ -1,4 +1,4 @@
-// report.c -- the answer and timing lines, and the ways to stop without them.
+// report.c -- the lines for answer and time, and the exits without them.
 #include "report.h"
 
 #include <fcntl.h>
@@ -51,7 +51,7 @@ uint64_t report_clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-// What the kernel says of this process in a short file of /proc, from `mark` on.
+// A short file of /proc about this process, from `mark` on.
 static const char *file_from(const char *path, char *text, size_t bytes, const char *mark)
 {
     const int file = open(path, O_RDONLY | O_CLOEXEC);

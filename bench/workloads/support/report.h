@@ -1,10 +1,10 @@
-// report.h -- how a workload ends: with an answer, or with the reason why there is none.
+// report.h -- the end of a workload: with an answer, or with the reason why there is none.
 //
 // Owns      standard output and the exit code.
 // Threads   report_answer: one. The others: any thread.
 // Fails     the failing calls do not return.
 //
-// A run without the right answer is no result. So a workload prints its answer, and stops with
+// A run without the right answer is no result. So a workload prints its answer, and exits with
 // exit code 1 as soon as it finds a block with wrong content.
 #ifndef WORKLOADS_REPORT_H
 #define WORKLOADS_REPORT_H
@@ -16,7 +16,7 @@
 // realloc, aligned_alloc, posix_memalign and free counts as one operation.
 void report_answer(uint64_t answer, uint64_t operations, uint64_t elapsed_ns);
 
-// The same for a run limited by time, whose amount of work, and so its answer, is not fixed.
+// The same for a run with a time limit, whose work, and therefore its answer, is not fixed.
 void report_timed(uint64_t operations, uint64_t elapsed_ns);
 
 // Stop: the content of a block, or a result, is wrong.
@@ -34,8 +34,8 @@ uint64_t report_resident_kib(void);
 // KiB of this process that no other one shares and that were written.
 uint64_t report_private_kib(void);
 
-// Zeroed memory for a workload's own tables, straight from the OS: the tables are no part of what
-// is measured, and must not depend on the allocator. It is kept until the program ends.
+// Zeroed memory for a workload's own tables, straight from the OS: the tables are not part of what
+// is measured, and must not depend on the allocator. It stays until the program ends.
 void *report_table(size_t count, size_t entry_bytes);
 
 #endif

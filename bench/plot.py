@@ -14,9 +14,9 @@ ROOT = Path(__file__).resolve().parents[1]
 WIDTH, HEIGHT = 640, 380
 AXIS_MOST = 88  # characters of the axis's text that fit
 LEFT, RIGHT, TOP, BOTTOM = 78, 104, 40, 56
-APART = 13  # pixels between two names
+APART = 13  # pixels between two names, at least
 
-# Told apart by those who do not see all colours, too (Okabe and Ito's).
+# People who do not see all colours can distinguish these, too (Okabe and Ito's).
 COLOURS = {
     "hakmem": "#d55e00",
     "glibc": "#000000",
@@ -33,7 +33,7 @@ Points = list[tuple[float, float]]
 
 
 def result_and_folder(usage: str) -> tuple[dict, Path]:
-    """What a script that draws a result was called with: RESULT.json [FOLDER]. The folder is there then."""
+    """The arguments of a script that draws a result: RESULT.json [FOLDER]. Creates the folder."""
     if len(sys.argv) not in (2, 3) or sys.argv[1].startswith("-"):
         sys.exit(usage.strip().replace("\n\n", "\n", 1) if len(sys.argv) == 1 else "plot.py: RESULT.json [FOLDER]")
     folder = Path(sys.argv[2]) if len(sys.argv) == 3 else ROOT / "docs/pictures"
@@ -46,7 +46,7 @@ def colour(name: str, number: int) -> str:
 
 
 class Axis:
-    """From a value to pixels."""
+    """Maps a value to pixels."""
 
     def __init__(self, low: float, high: float, start: float, end: float) -> None:
         self.low, self.high = low, high
@@ -65,7 +65,7 @@ class Axis:
 
 
 class LogAxis(Axis):
-    """From the logarithm of a value to pixels."""
+    """Maps the logarithm of a value to pixels."""
 
     def __init__(self, low: float, high: float, start: float, end: float, least_decades: float) -> None:
         missing = max(least_decades - math.log10(high / low), 0)
@@ -83,7 +83,7 @@ class LogAxis(Axis):
 
 
 def apart(wanted: list[tuple[float, str]]) -> dict[str, float]:
-    """Where the names go: as near as can be to where their lines end, none on another."""
+    """The places of the names: as near as possible to the ends of their lines, without overlap."""
     places = sorted(wanted)
     heights = [height for height, _ in places]
     for _ in range(200):
@@ -152,7 +152,7 @@ def ordered(lines: dict[str, Points]) -> list[str]:
 
 
 def axis_text(axis: str) -> str:
-    """Below the plot; a long one is smaller, so that the picture has room for it."""
+    """The text below the plot; a long one is smaller, so that it fits into the picture."""
     if len(axis) <= AXIS_MOST:
         return text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, axis, 'text-anchor="middle"')
     return text(WIDTH / 2, HEIGHT - 14, axis, f'text-anchor="middle" font-size="{12 * AXIS_MOST / len(axis):.1f}"')
@@ -174,7 +174,7 @@ def frame(title: str, axis: str, content: list[str]) -> str:
 def log_log(
     title: str, axis: str, lines: dict[str, Points], cut: set[str], x_text: Callable, y_text: Callable
 ) -> str:
-    """`cut`: whose lines end with a × when they end before the others."""
+    """`cut`: the names whose lines end with a × if they end before the others."""
     xs = sorted({x for points in lines.values() for x, _ in points})
     ys = [y for points in lines.values() for _, y in points]
     x = LogAxis(xs[0], xs[-1], LEFT + 10, WIDTH - RIGHT, 0.3)
@@ -188,7 +188,7 @@ def log_log(
 
 
 def over_time(title: str, axis: str, lines: dict[str, Points], moments: list[tuple[float, str]], y_text: Callable) -> str:
-    """`moments`: what happens when, as lines from top to bottom."""
+    """`moments`: events and their times, drawn as vertical lines."""
     xs = [x for points in lines.values() for x, _ in points]
     x = Axis(min(xs), max(xs), LEFT, WIDTH - RIGHT)
     y = Axis(0, max(y for points in lines.values() for _, y in points) * 1.08, HEIGHT - BOTTOM, TOP)

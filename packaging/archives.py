@@ -1,4 +1,4 @@
-"""Archives that are the same, bit for bit, whoever makes them when: tarballs, zip files, and Debian's.
+"""Archives that are the same, bit for bit, whoever makes them at whatever time: tarballs, zip files, and Debian's.
 
 Names are in order, times are `epoch`, owners are root, and modes are 755 or 644.
 """
@@ -32,7 +32,7 @@ def _folders(names: list[str]) -> list[str]:
 
 
 def tarball(entries: Entries, epoch: int, root: str = "", with_folders: bool = False) -> bytes:
-    """A tar.gz. `root` stands before each name."""
+    """A tar.gz. `root` is put before each name."""
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for name in _folders(list(entries)) if with_folders else []:
@@ -55,7 +55,7 @@ def tarball(entries: Entries, epoch: int, root: str = "", with_folders: bool = F
 
 
 def zipped(entries: Entries, epoch: int) -> bytes:
-    """A zip file; links become what they lead to. In the order of the names, a wheel's metadata last."""
+    """A zip file; links become the files that they lead to. In the order of the names, but a wheel's metadata comes last."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in sorted(entries.items(), key=lambda entry: (".dist-info/" in entry[0], entry[0])):

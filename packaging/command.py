@@ -1,7 +1,7 @@
-"""The command line: built by cargo and linked by zig, for any target; its man pages and completions, and the page of its report.
+"""The command line: built by cargo and linked by zig, for any target; its man pages and completions, and its report's HTML page.
 
-Two builds are the same, bit for bit, wherever the sources lie: the compiler is told other names for their folders, by a script
-around it, as cargo would count flags among what names are made from.
+Two builds are the same, bit for bit, wherever the sources are: the compiler is told other names for their folders, by a script
+around it, as cargo would make flags a part of the names' hashes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from steps import quietly, said, script
 
-# folder below share/ -> what `hakmem generate` calls its files, and what they are called there
+# folder below share/ -> the files' names in `hakmem generate`, and their names there
 PAGES = {
     "bash-completion/completions": ("hakmem.bash", "hakmem"),
     "zsh/site-functions": ("_hakmem", "_hakmem"),
@@ -22,7 +22,7 @@ PAGES = {
 
 
 class Command:
-    """The builds of all targets share a folder: what runs while they are built is compiled once."""
+    """The builds of all targets share a folder: code that runs during the build is compiled once."""
 
     def __init__(self, root: Path, folder: Path, zig: Path) -> None:
         self.root = root
@@ -38,7 +38,7 @@ class Command:
         compiler = script(self.folder / "rustc", f'exec "$@" {renamed}')
         flags = f"-ffile-prefix-map={cargo}=cargo -ffile-prefix-map={self.root}=. -ffile-prefix-map={self.folder}=build"
         musl = {
-            # Dynamically, as the library is to be preloaded into it, too: `hakmem replay` runs itself so. zig has to be told as well.
+            # Dynamically linked, as `hakmem replay` preloads the library into itself. zig must be told as well.
             f"CARGO_TARGET_{machine}_UNKNOWN_LINUX_MUSL_RUSTFLAGS": "-C target-feature=-crt-static -C link-arg=-dynamic"
             for machine in ("X86_64", "AARCH64")
         }
@@ -47,7 +47,7 @@ class Command:
         return os.environ | musl | tools | {"CFLAGS": flags}
 
     def build(self, targets: list[str], oldest_glibc: str) -> None:
-        """All of them at a time, so that no processor waits for the last crates of each. `targets`: as rustc calls them."""
+        """All at the same time, so that no processor waits for the last crates of each. `targets`: rustc's names."""
         for target in targets:
             libraries = said("rustc", "--print", "target-libdir", "--target", target)
             if not Path(libraries).is_dir():
@@ -64,7 +64,7 @@ class Command:
         return self.folder / "cargo" / target / "release/hakmem"
 
     def report(self) -> Path:
-        """The page that `hakmem report` fills in."""
+        """The HTML page that `hakmem report` fills in."""
         page = self.folder / "report.html"
         if not page.exists():
             for tool in ("node", "npm"):
@@ -80,7 +80,7 @@ class Command:
         return page
 
     def install(self, program: Path, native: Path, tree: Path, strip: str) -> None:
-        """Into `tree`, as cmake/cli.cmake does it. `native`: a build that runs here."""
+        """Into `tree`, as cmake/cli.cmake installs it. `native`: a build that runs here."""
         installed = tree / "bin/hakmem"
         installed.parent.mkdir(parents=True, exist_ok=True)
         quietly(strip, "--strip-all", "-o", installed, program, log=self.log)

@@ -1,4 +1,4 @@
-"""Debian packages out of an installed tree: libhakmem1 has what programs need, libhakmem-dev what compilers need, and hakmem the
+"""Debian packages from an installed tree: libhakmem1 has what programs need, libhakmem-dev what compilers need, and hakmem the
 command line with its documents.
 """
 
@@ -52,7 +52,7 @@ TOOLS = {
 
 
 def _maintainer() -> str:
-    """Who publishes says so, by the variables that Debian's own tools read."""
+    """The publisher, from the variables that Debian's own tools read."""
     return f"{os.environ.get('DEBFULLNAME', 'hakmem')} <{os.environ.get('DEBEMAIL', 'hakmem@localhost')}>"
 
 
@@ -86,7 +86,7 @@ def _documents(package: str, root: Path, version: str, epoch: int) -> Entries:
 
 
 def _place(name: str, path: str, content: Path | bytes) -> tuple[str, str, Path | bytes] | None:
-    """For a file below usr/ the package that it belongs to, its path, and its content, as Debian wants them."""
+    """For a file below usr/: its package, its path, and its content, as Debian requires them."""
     if name.startswith("lib/libhakmem.so.1"):
         return "libhakmem1", path, content
     if name == "lib/libhakmem_record.so":  # what only one package loads has a folder of its own
@@ -128,7 +128,7 @@ def _package(name: str, about: dict[str, str], files: Entries, more: Entries, ab
 
 
 def write(root: Path, installed: Entries, version: str, machine: tuple[str, str], epoch: int, out: Path) -> list[Path]:
-    """`installed`: names below usr/. `machine`: Debian's name, and that of the folder of its libraries."""
+    """`installed`: names below usr/. `machine`: Debian's name for it, and the name of its library folder."""
     debian, triplet = machine
     abouts = {"libhakmem1": SHARED, "libhakmem-dev": DEVELOPMENT, "hakmem": TOOLS}
     packages = {package: _documents(package, root, version, epoch) for package in abouts}

@@ -1,5 +1,5 @@
-"""The npm package: what is in packaging/node/, and the command line and the libraries, laid out as when installed. npm links the
-command to where it looks for commands; no script stands between.
+"""The npm package: the files of packaging/node/, the command line and the libraries, laid out as when installed. npm links the
+command into its folder of commands, without a script in between.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _about(version: str, machine: str, libc: str) -> bytes:
 
 
 def write(root: Path, installed: Entries, version: str, target: str, epoch: int, out: Path) -> Path:
-    """`installed`: names below usr/. `target`: processor and C library, as x86_64-glibc."""
+    """`installed`: names below usr/. `target`: processor and C library, such as x86_64-glibc."""
     content: Entries = {path.name: path for path in (root / "packaging/node").iterdir()}
     for name in INSTALLED:
         if name in installed:

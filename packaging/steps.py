@@ -1,4 +1,4 @@
-"""Commands that the packages are made by."""
+"""Commands that make the packages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def quietly(*command: str | Path, log: Path, env: dict[str, str] | None = None, 
 
 
 def script(path: Path, text: str) -> Path:
-    """A script that is called as a program."""
+    """A script that can be called as a program."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)

@@ -1,4 +1,4 @@
-"""The Python wheel: the package of packaging/python/, and in it the command line and the libraries, laid out as when installed."""
+"""The Python wheel: the package of packaging/python/, with the command line and the libraries in it, laid out as when installed."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def _record_line(name: str, content: Path | bytes) -> str:
     return f"{name},sha256={digest},{len(data)}\n"
 
 
-# What of an installed tree the package needs. The library has the one name that programs ask for: zip files have no links.
+# What the package needs of an installed tree. The library has the one name that programs ask for: zip files have no links.
 INSTALLED = ("bin/hakmem", "lib/libhakmem.so.1", "lib/libhakmem_record.so", "share/hakmem/report.html")
 
 
 def entries(root: Path, installed: Entries, version: str, platform: str) -> Entries:
-    """What the wheel has in it. `installed`: names below usr/."""
+    """The content of the wheel. `installed`: names below usr/."""
     python = root / "packaging/python"
     info = f"hakmem-{version}.dist-info"
     description = (python / "README.md").read_text()
@@ -56,7 +56,7 @@ def entries(root: Path, installed: Entries, version: str, platform: str) -> Entr
 
 
 def write(root: Path, installed: Entries, version: str, platform: str, epoch: int, out: Path) -> Path:
-    """`platform`: the tag, as manylinux_2_17_x86_64."""
+    """`platform`: the tag, such as manylinux_2_17_x86_64."""
     path = out / f"hakmem-{version}-py3-none-{platform}.whl"
     path.write_bytes(zipped(entries(root, installed, version, platform), epoch))
     return path

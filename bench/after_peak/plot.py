@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Draw a result of `hakmem bench --after-peak`: resident memory over time, all allocators in a picture for each service.
+"""Draw a result of `hakmem bench --after-peak`: resident memory over time, one picture for each service, with all allocators.
 
     bench/after_peak/plot.py RESULT.json [FOLDER]     writes FOLDER/after-peak-SERVICE.svg (default: docs/pictures)
 
-Of each allocator it is the first run. Time begins when the service is full. Clients are not equally fast under all
-allocators: between two moments time is stretched to the median of the runs, so that the same happens to all at once.
+For each allocator the first run is drawn. Time starts when the service is full. Clients are not equally fast under all
+allocators: between two moments time is stretched to the median of the runs, so that each moment is the same for all.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def moments_of(sample: dict) -> list[float]:
 
 
 def stretched(seconds: float, own: list[float], common: list[float]) -> float:
-    """The moment of the common time at which this run was so far."""
+    """The moment of the common time that corresponds to `seconds` of this run."""
     after = next((at for at in range(1, len(own)) if seconds <= own[at]), len(own) - 1)
     if seconds <= own[0]:
         return common[0] + seconds - own[0]
@@ -47,7 +47,7 @@ def picture(document: dict, service: str) -> str:
             runs.setdefault(sample["allocator"], sample)
     since_full = [[at - moments_of(run)[0] for at in moments_of(run)] for run in runs.values()]
     common = [statistics.median(ends) for ends in zip(*since_full, strict=True)]
-    # What follows a moment begins there.
+    # The text for what follows a moment starts at it.
     marks = list(zip(common, ["nine tenths go", "the rest goes"], strict=False))
     return plot.over_time(
         f"{service}: resident memory, MiB",

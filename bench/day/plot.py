@@ -3,8 +3,8 @@
 
     bench/day/plot.py RESULT.json [FOLDER]     writes FOLDER/service-day.svg (default: docs/pictures)
 
-Of each allocator it is the first run. What the program holds is the same under all of them: it is measured here, in a
-run of its own, which takes as long as the day.
+For each allocator the first run is drawn. What the program holds is the same under all of them: it is measured here, in a
+separate run, which takes as long as the day.
 """
 
 from __future__ import annotations

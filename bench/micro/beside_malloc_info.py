@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The doctor beside what real programs say of themselves: beside_malloc_info.py COMMAND [PROGRAM …]
+"""Compare the doctor with what real programs report about themselves: beside_malloc_info.py COMMAND [PROGRAM …]
 
-COMMAND is build/hakmem. Each program does some work and is quiet then. `hakmem doctor` reads it from outside; right after, gdb lets
+COMMAND is build/hakmem. Each program does some work and then is quiet. `hakmem doctor` reads it from outside; right after, gdb makes
 the process itself call malloc_info, which writes to the process's own stderr and allocates nothing. redis has its own jemalloc: it
-is asked by INFO. What cannot run here is named.
+is asked by INFO. A program that cannot run here is named.
 
-In use is what the program has not freed, with caches of threads and the allocator's own, as malloc_info counts; free is the rest.
+In use is what the program has not freed, plus the threads' caches and the allocator's own memory, as malloc_info counts.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Missing(Exception):
 
 
 class Bench:
-    """A folder, and the processes that were started in it."""
+    """A folder, and the processes started in it."""
 
     def __init__(self, command: Path, folder: Path) -> None:
         self.command, self.folder = command.resolve(), folder

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The same Python service in memray and in hakmem: which functions allocate, and what looking costs.
+"""Compare memray and hakmem on the same Python service: which functions allocate, and what looking costs.
 
     beside_memray.py COMMAND [--python PYTHON] [--requests N] [--rounds N]
 
-COMMAND is build/hakmem. The service is a worker of gunicorn's that answers with orders as JSON. It gets requests as it is, under
-memray, under hakmem, and under hakmem while `hakmem profile` looks; for each of these the processor time of the worker for a
-request is the least of some rounds in turn. Gunicorn and memray are installed into a virtual environment that goes at the end.
+COMMAND is build/hakmem. The service is a gunicorn worker that answers with orders as JSON. It gets requests without a tool, under
+memray, under hakmem, and under hakmem while `hakmem profile` looks; each of these has the worker's least processor time for a
+request among some rounds, taken in turn. Gunicorn and memray are installed into a virtual environment that is removed at the end.
 
-Shares are of all bytes that malloc was asked for, by the innermost Python function, as both say. What memray has seen of mmap is
+Shares are of all bytes requested from malloc, by the innermost Python function, as both report them. What memray has seen of mmap is
 left out: the interpreter maps memory for small objects itself.
 """
 
@@ -40,7 +40,7 @@ def answer(environ, start_response):
     start_response("200 OK", [("Content-Length", str(len(body)))])
     return [body]
 """
-# What of a recording is told, as JSON: bytes by function and file. It runs in the interpreter that has memray.
+# What is taken from a recording, as JSON: bytes by function and file. It runs in the interpreter that has memray.
 TELL = """
 import collections, json, sys
 import memray
@@ -60,7 +60,7 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def short(name: str, file: str) -> str:
-    """The same in both, which write qualified names and paths in different ways."""
+    """One form for both, which write qualified names and paths in different ways."""
     return f"{name.rsplit('.', 1)[-1]} ({file.rsplit('/', 1)[-1]})"
 
 
@@ -137,7 +137,7 @@ def run(way: str, arguments: argparse.Namespace, folder: Path, python: Path) -> 
             return service.work(arguments.requests), collections.Counter()
         words = [arguments.command, "profile", str(service.worker), "--seconds", "3600", "--json"]
         profile = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        time.sleep(1)  # until it has switched sampling on
+        time.sleep(1)  # until the command has switched sampling on
         spent = service.work(arguments.requests)
         profile.send_signal(signal.SIGINT)
         return spent, by_hakmem(profile.communicate()[0])

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares what sampling says of a program with what the program does: its sites in a recorded trace are exact.
+"""Compares the estimates of sampling with what the program really does: its call sites in a recorded trace, which is exact.
 
     bench/micro/estimates.py [--every BYTES] [--runs N] [--hakmem FILE] -- PROGRAM [ARGUMENT]...
 
-The program has to do the same in each run. Sites are told apart by their innermost functions. A realloc that leaves
-its block where it is counts in a trace and not in a profile: sites that call it are left out.
+The program must do the same in each run. Sites are distinguished by their innermost functions. A realloc that leaves
+its block in place counts in a trace but not in a profile: sites that call it are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections import defaultdict
 from pathlib import Path
 
 BUILD = Path(__file__).resolve().parents[2] / "build"
-FRAMES = 5  # of a stack, the innermost, that name a site
+FRAMES = 5  # of a stack: the innermost ones, which name a site
 ROWS = 12
 MALLOC_FAMILY = ("malloc (", "calloc (", "realloc (", "operator new")
 
@@ -105,7 +105,7 @@ def table(options: argparse.Namespace, exact: dict, runs: list[dict]) -> None:
         near = all_of = 0
         for one in runs:
             for site, figures in exact.items():
-                # Where enough samples are to be expected that a deviation means something.
+                # Where so many samples are expected that a deviation is significant.
                 if figures[what] >= 4 * options.every:
                     found = one.get(site, defaultdict(float))
                     off = 2 * figures[what] / math.sqrt(max(found[samples], 1))

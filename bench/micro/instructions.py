@@ -2,7 +2,7 @@
 """Counts user instructions of a malloc + free pair, the call through the PLT included.
 
 Each program of this folder runs under callgrind at n and 2n pairs, around malloc and free and
-around calls that do nothing. The difference between n and 2n leaves the program's start out; the
+around calls that do nothing. The difference between n and 2n removes the program's start; the
 loop around calls that do nothing, less those calls themselves, is the loop's own cost.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 KIB = 1024
-# One instruction each: the calls of malloc and of free stand in the loop in both kinds of run.
+# One instruction each: the loop has the calls of malloc and of free in both kinds of run.
 CALLS_IN_LOOP = 2
 
 
@@ -54,13 +54,13 @@ CASES = (
 
 
 class MeasureError(Exception):
-    """A count that could not be taken, in one line."""
+    """A count that could not be taken, explained in one line."""
 
 
 @dataclass(frozen=True)
 class Count:
     total: int  # instructions of the whole run
-    idle: int  # of them, inside of the calls that do nothing
+    idle: int  # of them, inside the calls that do nothing
 
 
 def read_profile(text: str) -> Count:
@@ -82,7 +82,7 @@ def read_profile(text: str) -> Count:
         elif called:
             names[called[1]] = called[2]
         elif line.startswith("calls="):
-            is_called_cost = True  # the next line is what the called function has cost
+            is_called_cost = True  # the next line is the cost of the called function
         elif re.match(r"[+\-*\d]", line):
             if is_idle and not is_called_cost:
                 idle += int(line.split()[1])
@@ -111,7 +111,7 @@ def count_run(command: list[str], preload: Path | None) -> Count:
 
 
 def count_per_pair(folder: Path, case: Case, preload: Path | None, idle: bool) -> tuple[float, float]:
-    """Instructions a pair, in total and inside of the calls that do nothing."""
+    """Instructions for each pair, in total and inside the calls that do nothing."""
     counts = []
     for pairs in (case.pairs, 2 * case.pairs):
         command = [str(folder / case.program), *case.arguments, str(pairs)]
@@ -121,7 +121,7 @@ def count_per_pair(folder: Path, case: Case, preload: Path | None, idle: bool) -
 
 
 def loop_cost(folder: Path, case: Case) -> float:
-    """Instructions a pair that are the loop's, without the two calls."""
+    """The loop's instructions for each pair, without the two calls."""
     total, idle = count_per_pair(folder, case, None, idle=True)
     if idle <= 0:
         raise MeasureError(f"{case.program}: callgrind has not seen the calls that do nothing")
@@ -149,7 +149,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def measure(options: argparse.Namespace, cases: list[Case]) -> dict[str, dict[str, float]]:
-    """Instructions a pair, by allocator and case."""
+    """Instructions for each pair, by allocator and case."""
     libraries: list[tuple[str, Path | None]] = [("glibc", None), *options.libraries]
     with ThreadPoolExecutor(max_workers=options.jobs) as pool:
         loops = [pool.submit(loop_cost, options.bin, case) for case in cases]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures what `hakmem top`, looking once a second, costs the process that it looks at.
+"""Measures what `hakmem top`, refreshed once a second, costs the process that it shows.
 
     bench/micro/looking.py [ROUNDS]
 
-larson runs on one processor by itself and with top beside it, in turn. Printed are the ratios of its calls a
-second, and the processor time of top itself. Nothing is judged; the machine has to do nothing else.
+larson runs on one processor by itself and with top beside it, in turn. It prints the ratios of the calls in a
+second, and the processor time of top itself. Nothing is judged; the machine must do nothing else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LARSON = [str(BUILD / "bench" / "larson"), str(SECONDS), "8", "1024", "10000", "
 
 
 def run(is_looked_at: bool) -> tuple[float, float]:
-    """Calls a second, and the processor time of top a second."""
+    """Calls in a second, and the processor time of top in a second."""
     environment = {"PATH": "/usr/bin:/bin", "LD_PRELOAD": str(BUILD / "libhakmem.so")}
     process = subprocess.Popen(LARSON, env=environment, stdout=subprocess.PIPE, text=True)
     spent = 0.0

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Measures what measures: what `hakmem compare` adds to a run, and what it makes of allocators of which
-the difference is known.
+"""Measures the measuring: what `hakmem compare` adds to a run, and what it reports for allocators whose
+difference is known.
 
-    bench/micro/measuring.py cost                     what a run under compare takes longer, and what compare
+    bench/micro/measuring.py cost                     how much longer a run under compare takes, and what compare
                                                       does while a program runs, in CPU time
     bench/micro/measuring.py overhead                 time and CPU time under compare against plain runs, in turn
     bench/micro/measuring.py copies COMPARISONS [RUNS]  two copies of hakmem, and one with a delay of 5 %
 
-The first takes half a minute, and its figures hold on a busy machine too: a start is short, and CPU time of
-compare is its own. The others take minutes of a machine that does nothing else. Nothing is judged: the figures
+The first takes half a minute, and its figures are valid on a busy machine too: a start is short, and the CPU time of
+compare is its own. The others take minutes on a machine that does nothing else. Nothing is judged: the figures
 are for docs/measuring.md.
 """
 
@@ -31,7 +31,7 @@ HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent.parent / "build"
 HAKMEM = BUILD / "hakmem"
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
-# Long enough that a start, about a millisecond, is not what is measured; many calls, many
+# Long enough that a start, about a millisecond, does not matter; many calls, many
 # threads, several processes.
 PROGRAMS = {
     "bench_random_mixed": ["bench_random_mixed", "10000000", "8192", "42"],
@@ -63,7 +63,7 @@ def plain_run(command: list[str]) -> tuple[float, float]:
 
 
 def compare(command: list[str], folder: Path, *options: str) -> tuple[list[dict], list[str]]:
-    """All samples, and the lines of what it says."""
+    """All samples, and the lines that it prints."""
     result = folder / "result.json"
     done = subprocess.run(
         [HAKMEM, "compare", *options, "--markdown", "--export", result, "--", *command],
@@ -106,7 +106,7 @@ def overhead(folder: Path) -> None:
 
 
 def cpu_s_of(command: list[str | Path]) -> float:
-    """CPU time of a command and all that it has waited for."""
+    """CPU time of a command and of all processes that it has waited for."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -114,14 +114,14 @@ def cpu_s_of(command: list[str | Path]) -> float:
 
 
 def sleep_cpu_s(seconds: str) -> float:
-    """CPU time that one more run of `sleep` takes, its own and what compare does for it."""
+    """CPU time of one more run of `sleep`: its own, and that of compare."""
     few, many = (cpu_s_of([HAKMEM, "compare", "-n", str(count), "-a", "glibc", "--", "/bin/sleep", seconds])
                  for count in (SLEEPS_FEW, SLEEPS_MANY))
     return (many - few) / (SLEEPS_MANY - SLEEPS_FEW)
 
 
 def cost(folder: Path) -> None:
-    # A program that only starts and ends: the difference is what each run takes longer.
+    # A program that only starts and ends: the difference is how much longer each run takes.
     options = ["-n", str(STARTS), "-a", "glibc", "--ignore-output"]
     samples, _ = compare(["/bin/true"], folder, *options)
     traced = [sample["wall_s"] for sample in samples]
@@ -138,7 +138,7 @@ def cost(folder: Path) -> None:
 
 
 def make_libraries(folder: Path) -> dict[str, Path]:
-    """Two copies of the library, and one that is made of the same objects and the delay."""
+    """Two copies of the library, and one made of the same objects and the delay."""
     copies = {name: folder / f"{name}.so" for name in ["one", "two"]}
     for path in copies.values():
         shutil.copy(BUILD / "libhakmem.so", path)
@@ -152,7 +152,7 @@ def make_libraries(folder: Path) -> dict[str, Path]:
 
 
 def cpu_verdict(lines: list[str], name: str) -> str:
-    """What compare says of the CPU time of `one` and another."""
+    """What compare reports on the CPU time of `one` and another."""
     said = next(line for line in lines if "the lightest on the CPU" in line)
     if "no difference" in said:
         return NO_DIFFERENCE

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Measures what a site rule and the learner cost and gain, by runs in turn.
+"""Measures what a site rule and the learner cost and gain, by runs taken in turn.
 
     bench/micro/policies.py rule [PAIRS]      a server's long-lived entries in slabs of their own: processor time with the
-                                              rule by without, and what is resident after the rush
+                                              rule divided by that without, and resident memory after the rush
     bench/micro/policies.py learning [PAIRS]  programs that end before or when the learner has decided: processor time and
-                                              page faults with it by without
-    bench/micro/policies.py decided [RUNS]    on five workloads, after how many seconds the learner decides, and what
-    bench/micro/policies.py turns [TURNS]     a program that changes every eight seconds, between three kinds of work: how
-                                              long after a change the learner has decided, or recalled, what
+                                              page faults with it divided by those without
+    bench/micro/policies.py decided [RUNS]    on five workloads, after how many seconds the learner decides, and for what
+    bench/micro/policies.py turns [TURNS]     a program that changes every eight seconds between three kinds of work: how
+                                              long after a change the learner has decided, or recalled, and for what
     bench/micro/policies.py frozen [SECONDS]  processor time of the sweeper's thread, where the learner lives, without it
                                               and once it has decided
 
-What the strategies are worth over whole runs: `hakmem tune`. Nothing is judged: the figures are for docs/decisions/figures/ and
-the decision records. Processor time bears a machine with other work better than time does, not well.
+What the strategies gain over whole runs: `hakmem tune`. Nothing is judged: the figures are for docs/decisions/figures/ and
+the decision records. On a machine with other work processor time is less disturbed than wall time, but still disturbed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ SETTLE_S, FROZEN_S = 10, 10
 class Run:
     cpu_s: float
     faults: int
-    resident_kib: int  # that the program prints; 0: it prints none
+    resident_kib: int  # printed by the program; 0: it prints none
 
 
 def start(words: list[str], environment: dict[str, str]) -> subprocess.Popen:
@@ -82,7 +82,7 @@ def run(words: list[str], environment: dict[str, str]) -> Run:
 
 
 def pairs(words: list[str], others: dict[str, str], count: int) -> tuple[list[Run], list[Run]]:
-    """Runs without and with what `others` sets, each first in every other pair."""
+    """Runs without and with the settings of `others`; each kind comes first in every other pair."""
     without: list[Run] = []
     having: list[Run] = []
     for number in range(count):
@@ -121,7 +121,7 @@ def learning(count: int) -> None:
 
 
 def decisions(pid: int) -> list[dict]:
-    """What was decided in a process so far."""
+    """All decisions in a process so far."""
     said = subprocess.run([HAKMEM, "explain", str(pid), "--json"], capture_output=True, text=True)
     return json.loads(said.stdout)["decisions"]["latest"] if said.returncode == 0 else []
 
@@ -134,7 +134,7 @@ def verdict(decision: dict) -> str:
 
 
 def wait_for_decision(process: subprocess.Popen) -> str:
-    """After how long, and what."""
+    """After how long the learner decided, and for what."""
     begin = time.monotonic()
     while process.poll() is None and time.monotonic() - begin < TIMEOUT_S:
         found = decisions(process.pid)
@@ -172,7 +172,7 @@ def turns(count: int) -> None:
 
 
 def sweeper_s(pid: int) -> float:
-    """Processor time of all threads but the first, which are the allocator's."""
+    """Processor time of all threads but the first: those are the allocator's."""
     tasks = (task for task in Path(f"/proc/{pid}/task").iterdir() if task.name != str(pid))
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 

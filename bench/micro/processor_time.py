@@ -1,4 +1,4 @@
-"""Processor time of children of a measuring script, in seconds."""
+"""Processor time of a measuring script's children, in seconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NOTHING = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
 
 
 def of_child(pid: int, name: str) -> float:
-    """Wait for a child to end, by itself or killed by us; exits when it has failed."""
+    """Wait until a child ends, by itself or killed by us; exits if it has failed."""
     _, status, usage = os.wait4(pid, 0)
     if status not in (0, signal.SIGKILL):
         sys.exit(f"{os.path.basename(sys.argv[0])}: {name} failed")

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""What a sample costs with the frames of a Python program: two programs at several depths. In one all frames are of a function that
-calls itself, in the other each is of a function of its own.
+"""What a sample with the frames of a Python program costs: two programs at several depths. In one all frames are of a function that
+calls itself, in the other each frame is of another function.
 
     python_frames.py LIBRARY [--python PYTHON] [DEPTH …]          in instructions
     python_frames.py LIBRARY --time [--python PYTHON] [DEPTH …]   in time, on a machine that does nothing else
 
-Instructions are valgrind's callgrind's, which counts no system calls; of those there are as many with Python frames as without.
+Instructions are those of valgrind's callgrind, which counts no system calls; there are as many of those with Python frames as without.
 
-Time is the processor time of a loop in which each allocation is a sample, less that of the same loop without sampling, for each allocation: the
-sample, and the look for it when its block is freed. Each is the least of some rounds in turn. An interpreter whose frames are not
-read (`--python python3.10`) shows what a sample costs without them.
+Time is the processor time for one allocation in a loop in which each one is a sample, less that of the same loop without
+sampling: the sample, and its lookup when the block is freed. Each is the least of some rounds, taken in turn. An interpreter whose
+frames are not read (`--python python3.10`) shows what a sample costs without them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ROUNDS, TIMED = 9, 100000
 
 
 def instructions(arguments: argparse.Namespace, program: str, depth: int, count: int, folder: Path) -> dict[str, int]:
-    """Of each of FUNCTIONS, with what it calls."""
+    """Instructions of each of FUNCTIONS, including what it calls."""
     profile = folder / "callgrind.out"
     environment = os.environ | {"LD_PRELOAD": str(arguments.library.resolve()), "HAKMEM_SAMPLE_BYTES": "1"}
     command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}"]
@@ -66,7 +66,7 @@ def instructions(arguments: argparse.Namespace, program: str, depth: int, count:
 
 
 def nanoseconds(arguments: argparse.Namespace, program: str, depth: int) -> float:
-    """Of a sample."""
+    """The time of one sample."""
     least = {}
     for _ in range(ROUNDS):
         for every in ("0", "1"):

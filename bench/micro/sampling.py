@@ -3,8 +3,8 @@
 
     bench/micro/sampling.py [--every BYTES] [--rate SAMPLES] [--rounds N] [BYTESxCOUNT ...]
 
-`batch` runs with sampling off and on in turn; each figure is processor time for a call, the median of
-the rounds, and the cost is the median of the rounds' ratios. Wants a machine that does nothing else.
+`batch` runs with sampling off and on in turn; each figure is processor time for one call, the median of
+the rounds, and the cost is the median of the rounds' ratios. The machine must do nothing else.
 """
 
 from __future__ import annotations

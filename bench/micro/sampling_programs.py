@@ -4,8 +4,8 @@
     bench/micro/sampling_programs.py [--every BYTES] [--rounds N] [NAME ...]
 
 Each program runs with sampling off and on in turn; the cost is the median of the rounds' ratios of processor
-time, beside it what half of the rounds lie within, and the ratio of the two least times. Wants a machine that does nothing else, and the programs
-that `make demo` installs.
+time; next to it are the range of half of the rounds, and the ratio of the two least times. The machine must do nothing else, and
+have the programs that `make demo` installs.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def redis_time(environment: dict[str, str], folder: Path) -> float:
 
 
 def compiler(folder: Path) -> list[str]:
-    """gcc's cc1 on one of our own files, read by the preprocessor before."""
+    """gcc's cc1 on one of our own files, which was preprocessed before."""
     source = folder / "magazine.i"
     includes = [f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}"]
     subprocess.run(
@@ -68,7 +68,7 @@ def compiler(folder: Path) -> list[str]:
 
 
 def programs(folder: Path):
-    """By name: what runs once, with that environment, and returns its processor time."""
+    """By name: a function that runs it once, with that environment, and returns its processor time."""
     python = [sys.executable, "-c", JSON]
     commands = {
         "python3, JSON": (python, {}),

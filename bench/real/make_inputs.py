@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Generate the inputs of the real programs into build/real.
 
-    bench/real/make_inputs.py            only what is missing or was made by another version
-    bench/real/make_inputs.py --check    exit code 1 when something is missing or differs
+    bench/real/make_inputs.py            only inputs that are missing or were made by another version
+    bench/real/make_inputs.py --check    exit code 1 if something is missing or differs
 
 Every input is made from fixed numbers: two machines get the same bytes, which
 inputs.json records. Needs git and as. Exit code: 0 ok, 1 failed, 2 wrong usage.
@@ -88,7 +88,7 @@ def redis_commands(count: int) -> Iterator[bytes]:
 
 
 def smt_problem(bits: int, product: int) -> bytes:
-    """Factor a number as bit vectors: much search with few lines."""
+    """Factor a number as bit vectors: much search from few lines."""
     return f"""(set-logic QF_BV)
 (declare-const a (_ BitVec {2 * bits}))
 (declare-const b (_ BitVec {2 * bits}))
@@ -150,7 +150,7 @@ def make_repository(target: Path, commits: int, files: int) -> None:
 
 
 def own_texts() -> dict[str, bytes]:
-    """Of the programs that this file knows how to feed."""
+    """Texts from the programs that this file has inputs for."""
     return {
         "large.c": c_source(170),
         "small.c": c_source(40),
@@ -165,7 +165,7 @@ def own_texts() -> dict[str, bytes]:
     }
 
 
-# Name, what makes it, how much of it, and how much for --quick.
+# Name, function that makes it, its size, and its size for --quick.
 SIZED = (
     ("shop.xml", documents.shop_xml, 16000, 300),
     ("shop.json", documents.shop_json, 10000, 200),

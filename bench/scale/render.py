@@ -17,14 +17,14 @@ END = "<!-- end of generated -->"
 
 
 def rounded(value: float) -> str:
-    """With three digits that count."""
+    """With three significant digits."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
 
 def scaled(value: float, unit: str, units: list[tuple[str, float]]) -> str:
-    """In the unit that makes a number of one to three digits of it."""
+    """In the unit in which the number has one to three digits."""
     base = value * dict(units)[unit]
     name, factor = next(one for one in reversed(units) if base >= one[1] or one is units[0])
     return f"{rounded(base / factor)} {name.replace('us', 'µs')}"
@@ -42,7 +42,7 @@ def text_of(value: float, unit: str) -> str:
 
 
 def tick_of(value: float, unit: str) -> str:
-    """Round numbers of KiB are none of MiB."""
+    """Round numbers of KiB are not round numbers of MiB."""
     return f"{rounded(value)} {unit}" if unit in dict(SIZES) else text_of(value, unit)
 
 
@@ -111,7 +111,7 @@ def sections(document: dict, pictures: Path) -> str:
 
 
 def document(result: dict, folder: Path) -> str:
-    """Write the pictures, and the text: between the marks of performance.md in docs, or a file elsewhere."""
+    """Write the pictures, and the text: between the marks of docs/performance.md, or into a file elsewhere."""
     pictures = folder / "pictures"
     pictures.mkdir(parents=True, exist_ok=True)
     text = sections(result, pictures)

@@ -19,7 +19,7 @@ def key(sample: dict) -> tuple[str, str, int, int]:
 
 
 def store(path: Path, document: dict) -> None:
-    """Whole or not at all; a sample a line, so that results can be compared by lines."""
+    """Whole or not at all; one sample on each line, so that results can be compared line by line."""
     parts = {name: json.dumps(value, indent=2) for name, value in document.items() if name != "samples"}
     parts["samples"] = "[\n" + ",\n".join("  " + json.dumps(one) for one in document["samples"]) + "\n]"
     text = "{\n" + ",\n".join(f"{json.dumps(name)}: {value}" for name, value in parts.items()) + "\n}\n"
@@ -60,6 +60,6 @@ def machine() -> dict:
 
 
 def machine_name() -> str:
-    """As `hakmem bench` names the folder of results."""
+    """The folder's name, as `hakmem bench` chooses it."""
     here = machine()
     return f"{re.sub('[^a-z0-9]+', '-', here['cpu'].lower()).strip('-')}-{here['cpus']}cpu"

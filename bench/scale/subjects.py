@@ -1,11 +1,11 @@
-"""What is measured: the programs' subjects, at which points, and what their figures are."""
+"""What is measured: the programs' subjects, their points, and their figures."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-CUT_S = 10  # of processor time: after a point that took more, the series ends
-KILLED_S = 60  # and so long, on the clock, a point is waited for
+CUT_S = 10  # of processor time: the series ends after a point that took more
+KILLED_S = 60  # on the clock: a point that takes longer is killed
 
 
 @dataclass(frozen=True)
@@ -15,15 +15,15 @@ class Figure:
     operation: str  # as the program prints it
     title: str
     unit: str  # ns, us, ms, KiB, MiB or %
-    least: float = 1e-3  # less counts as that: a logarithm has no 0
+    least: float = 1e-3  # a smaller value counts as this one: a logarithm has no 0
 
 
 @dataclass(frozen=True)
 class Subject:
     program: str
     name: str
-    axis: str  # what the points count
-    unit: str  # of the points: MiB, bytes, or nothing
+    axis: str  # the quantity of the points
+    unit: str  # of the points: MiB, bytes, or none
     points: tuple[int, ...]
     quick: tuple[int, ...]
     figures: tuple[Figure, ...]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# bench/scale/run measures, goes on after it was stopped, and refuses a library that is no allocator. Nothing is
-# said of the figures.
+# bench/scale/run measures, continues after it was stopped, and refuses a library that is no allocator. The figures
+# are not judged.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
@@ -17,7 +17,7 @@ for operation in half-mib-pair threads-at-work; do
     grep -q '<polyline' "build/scale/pictures/scale-$operation.svg" || fail "no plot of $operation"
 done
 
-# Stopped after its first points, it measures only the others when it is called again.
+# After it was stopped behind its first points, it measures only the others when it is called again.
 full=(bench/scale/run --runs 1 --only half-mib --peers hakmem,glibc --export "$work/full.json")
 "${full[@]}" >/dev/null 2>&1 || fail "it has failed at all points"
 cp "$work/full.json" "$work/whole.json"

@@ -1,4 +1,4 @@
-"""What gunicorn serves and celery runs: strings of 600 to 5,000 bytes, of which a tenth stays for a while."""
+"""The application that gunicorn serves and celery runs: strings of 600 to 5,000 bytes, of which a tenth stays for a while."""
 
 import hashlib
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Programs that docs/deploy.md names, under hakmem as it says: programs.py LIBRARY COMMAND [NAME…] [--measure]
+"""Programs that docs/deploy.md names, run under hakmem as it says: programs.py LIBRARY COMMAND [NAME…] [--measure]
 
-Each is started without hakmem and with LD_PRELOAD, works, and has to answer the same; `hakmem verify` (COMMAND) has to find
-hakmem in each of its processes, and `hakmem profile` the functions of a program whose language it knows. With --measure a table is
-printed: MiB of memory (proportional set size) of all processes of the program two seconds after its work, and the seconds of processor
-time that they have taken from their start on; each without hakmem, with it, and the ratio. Medians of three runs in turn. With
---peers a table of MiB and of seconds is printed, six seconds after the work: without any, with hakmem, and with each allocator that
+Each is started without hakmem and with LD_PRELOAD, works, and must give the same answers; `hakmem verify` (COMMAND) must find
+hakmem in each of its processes, and `hakmem profile` the functions of a program whose language it knows. With --measure it prints a
+table: MiB of memory (proportional set size) of all processes of the program two seconds after its work, and their seconds of processor
+time from their start on; each without hakmem, with it, and the ratio. Medians of three runs in turn. With
+--peers it prints a table of MiB and one of seconds, six seconds after the work: without any, with hakmem, and with each allocator that
 `hakmem peers install` has built.
 
 Exit code: 0 all hold, 1 one does not, 77 none of them is installed.
@@ -40,11 +40,11 @@ PEERS_IDLE_S = 6
 
 
 class Broken(Exception):
-    """What does not hold, in one line."""
+    """A check that failed, in one line."""
 
 
 class Run(NamedTuple):
-    """A program that is started: where its files are, what it is reached by, its first process."""
+    """A started program: the folder of its files, how to reach it, its first process."""
 
     work: Path
     port: int
@@ -61,11 +61,11 @@ class Program(NamedTuple):
 
 
 class Missing(Exception):
-    """What is not installed."""
+    """A program that is not installed."""
 
 
 def tool(*names: str) -> str:
-    """The first of the programs that is there: in PATH, in .venv, or where Debian hides it."""
+    """The first of the programs that exists: in PATH, in .venv, or where Debian hides it."""
     for name in names:
         for found in (shutil.which(name), ROOT / ".venv" / "bin" / name, *Path("/usr/sbin").glob(name),
                       *sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))):
@@ -122,11 +122,11 @@ def over_http(run: Run) -> str:
 
 
 def first_line(run: Run) -> str:
-    """Of a program that works at once, and then waits for its input to end."""
+    """Of a program that works at once, and then waits until its input ends."""
     return run.process.stdout.readline()
 
 
-# redis: keys of many sizes, half of them deleted, then what the rest says.
+# redis: keys of many sizes, half of them deleted, then a digest of the rest.
 def ask_redis(run: Run) -> str:
     wait_for_answer(run)
     with socket.create_connection(("127.0.0.1", run.port), 60) as line, line.makefile("rb") as replies:
@@ -180,7 +180,7 @@ def ask_postgresql(run: Run) -> str:
     return answer  # the session stays as long as the client's input is open
 
 
-# nginx: two workers pack what they serve.
+# nginx: two workers compress what they serve.
 def prepare_nginx(work: Path) -> None:
     (work / "text").write_text("\n".join(str(n) for n in range(20000)))
 
@@ -204,7 +204,7 @@ def ask_nginx(run: Run) -> str:
     return str(sizes)
 
 
-# php-fpm: requests in the protocol FastCGI, version 1.
+# php-fpm: requests by the protocol FastCGI, version 1.
 def php_fpm(work: Path, port: int) -> list[str]:
     (work / "settings").write_text(
         f"[global]\nerror_log = {work}/errors\n[www]\nlisten = 127.0.0.1:{port}\npm = static\npm.max_children = 2\n"
@@ -235,7 +235,7 @@ def gunicorn(work: Path, port: int) -> list[str]:
 
 
 def line_of(source: str, text: str) -> int:
-    """In which line of a file beside this one it stands."""
+    """The number of the line with this text in a file beside this one."""
     lines = (HERE / source).read_text().splitlines()
     return 1 + next(number for number, line in enumerate(lines) if text in line)
 
@@ -300,7 +300,7 @@ PROGRAMS = {
 
 
 def children_of(process: int) -> Iterator[int]:
-    """The process and all below it."""
+    """The process and all its descendants."""
     yield process
     for task in Path(f"/proc/{process}/task").glob("*"):
         with contextlib.suppress(OSError):
@@ -321,7 +321,7 @@ def processor_s(process: int) -> float:
 
 @contextlib.contextmanager
 def started(program: Program, settings: dict[str, str]) -> Iterator[Run]:
-    """The program at work in a folder and on a port of its own. Afterwards nothing of it is left."""
+    """The program at work in its own folder and on its own port. Afterwards nothing of it is left."""
     with tempfile.TemporaryDirectory(prefix="hakmem_deploy.", ignore_cleanup_errors=True) as folder:
         work, port = Path(folder), free_port()
         program.prepare(work)
@@ -350,7 +350,7 @@ class Taken(NamedTuple):
 
 
 def measured(program: Program, settings: dict[str, str], command: Path, is_ours: bool, idle_s: int) -> tuple[str, Taken]:
-    """What it answered, and what it took."""
+    """The program's answer, and the memory and time that it took."""
     with started(program, settings) as run:
         answer = program.ask(run)
         time.sleep(idle_s)
@@ -386,7 +386,7 @@ def middle(runs: list[Taken]) -> Taken:
 
 
 def row(name: str, before: Taken, after: Taken) -> str:
-    """Of the table in docs/deploy.md."""
+    """A row of the table in docs/deploy.md."""
     return (f"| {name} | {before.mib:.1f} | {after.mib:.1f} | {after.mib / before.mib:.2f}"
             f" | {before.seconds:.2f} | {after.seconds:.2f} | {after.seconds / before.seconds:.2f} |")
 
@@ -409,7 +409,7 @@ def print_beside_peers(names: list[str], library: Path, command: Path) -> None:
 
 
 def under_peer(program: Program, settings: dict[str, str], command: Path, allocator: str) -> Taken | None:
-    """None when the program does not work so, which is said."""
+    """None if the program does not work with it, which is reported."""
     try:
         return measured(program, {**program.settings, **settings}, command, allocator == "hakmem", PEERS_IDLE_S)[1]
     except Broken as broken:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The recipes of docs/deploy.md, as they stand there: recipes.py LIBRARY
+"""The recipes of docs/deploy.md, exactly as written: recipes.py LIBRARY
 
-Each is a fenced block below a heading. What reads it is asked whether it is right, and where it can be run here, a program
-started by it has to have hakmem in it. A test is skipped where the recipe's program is not installed.
+Each is a fenced block below a heading. The program that reads it is asked whether it is right, and where it can be run here, a program
+started by it must have hakmem in it. A test is skipped if the recipe's program is not installed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = Path(sys.argv.pop(1)).resolve()
 GUIDE = (ROOT / "docs" / "deploy.md").read_text()
 
-# The name of the library alone is what the recipes have; here it lies in a folder of the build.
+# The recipes have the library's bare name; here it is in a folder of the build.
 FOUND = {**os.environ, "LD_LIBRARY_PATH": str(LIBRARY.parent)}
 TELLS = "grep -c libhakmem /proc/self/maps"
 
@@ -92,7 +92,7 @@ class Recipes(unittest.TestCase):
         self.is_in_it(told.read_text())
 
     def test_cron(self) -> None:
-        """Lines `name = value` are the environment of what stands below; the rest of a line is for /bin/sh."""
+        """Lines `name = value` are the environment of the lines below them; the rest of a line is for /bin/sh."""
         first, job = recipe("cron").strip().splitlines()
         name, _, value = first.partition("=")
         fields = job.split(None, 5)
@@ -109,7 +109,7 @@ class Recipes(unittest.TestCase):
         self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
 
     def test_container_images(self) -> None:
-        """No image is built here; what they copy is what tools/dist makes, and each line is an instruction."""
+        """No image is built here; the recipes copy what tools/dist makes, and each line is an instruction."""
         for heading, artefact in (("Debian and Ubuntu images", "libhakmem1_1.0.0_amd64.deb"),
                                   ("Alpine images", "hakmem-1.0.0-x86_64-musl.tar.gz")):
             lines = recipe(heading).strip().splitlines()

@@ -1,4 +1,4 @@
-"""A task for celery, whose messages are files below the folder that WORK names."""
+"""A task for celery, whose messages are files below the folder in WORK."""
 
 import os
 

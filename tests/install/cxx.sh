@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The installed header for C++ compiles without a warning in each standard that it knows, with each compiler that is here, also
-# without exceptions and run-time types; and what it has does what it says, with the archive and the shared library.
+# The installed header for C++ compiles without a warning in each standard that it supports, with each compiler here, also
+# without exceptions and run-time types; and its functions do what it says, with the archive and the shared library.
 #
 #   tests/install/cxx.sh BUILD_FOLDER
 set -euo pipefail
@@ -22,7 +22,7 @@ flags=(-O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -Wall -Wextra -Wpedantic -Wconv
     -I"${header%/hakmem/hakmem.hpp}")
 
 for compiler in "${compilers[@]}"; do
-    # What it needs is said in its own words.
+    # The error says in the header's own words what it needs.
     ! "$compiler" -std=c++14 "${flags[@]}" -fsyntax-only "$here/heaps.cpp" 2>"$root/refused"
     grep -q 'hakmem.hpp needs C++17' "$root/refused"
     for standard in 17 20 23; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The command line looks into processes that have musl, preloaded and static; and says of a program of musl's in one line why it
-# cannot be run under a library for glibc: musl_processes.sh BUILD, where BUILD/musl is what the preset musl builds
+# The command line looks into musl processes, preloaded and static; and says in one line why a musl program
+# cannot be run under a library for glibc: musl_processes.sh BUILD, where BUILD/musl is the build of the preset musl
 set -euo pipefail
 build=$(realpath "$1")
 include=$(dirname "$0")/../../include
@@ -28,7 +28,7 @@ musl-gcc -I"$include" -o "$work/preloaded" "$work/program.c"
 musl-gcc -I"$include" -static -o "$work/static" "$work/program.c" "$build/musl/libhakmem.a"
 failed=0
 
-# says LINE COMMAND…: that is in what it says
+# says LINE COMMAND…: its output contains LINE
 says() {
     local line=$1 said
     shift

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Where something is missing that most programs have, the library works, and the command line says in one line what it lacks:
+# If something is missing that most programs have, the library works, and the command line says in one line what it lacks:
 # odd_places.sh BUILD
 set -euo pipefail
 build=$(realpath "$1")
@@ -11,7 +11,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-# expect WHAT STATUS LINE COMMAND…: it ends with that status, and all it says, on both outputs, is one line with that in it
+# expect WHAT STATUS LINE COMMAND…: it exits with that status, and its output, stdout and stderr, is one line that contains LINE
 expect() {
     local what=$1 wanted=$2 line=$3 status=0 said
     shift 3
@@ -26,7 +26,7 @@ without_proc() {
     "${unshare[@]}" sh -c 'mount -t tmpfs none /proc && exec "$@"' sh "$@"
 }
 
-# All that a program could write to is on file systems that are for reading only.
+# All writable places are on read-only file systems.
 read_only() {
     "${unshare[@]}" sh -c 'for place in /tmp /dev/shm; do
             mount --bind $place $place && mount -o remount,ro,bind $place || exit
@@ -58,7 +58,7 @@ if [ -x "$build/hakmem" ]; then
     expect "run, an old kernel" 0 done old_kernel "$hakmem" run -- /bin/echo done
     expect "record, an old kernel" 1 "hakmem record needs Linux 3.17" old_kernel "$hakmem" record -o "$work/trace" -- /bin/true
     expect "stats without /proc" 1 "mount -t proc proc /proc" without_proc "$hakmem" stats 1
-    # A library for another machine, beside a copy of the command: bytes 18 and 19 say for which.
+    # A library for another machine, beside a copy of the command: bytes 18 and 19 name the machine.
     cp "$hakmem" "$work/hakmem"
     cp -L "$library" "$work/libhakmem.so"
     printf '\xf3\0' | dd of="$work/libhakmem.so" bs=1 seek=18 conv=notrunc status=none

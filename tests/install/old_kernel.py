@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run a program as on Linux 3.13, which has none of the later system calls: old_kernel.py PROGRAM…"""
+"""Run a program as on Linux 3.13, which lacks all later system calls: old_kernel.py PROGRAM…"""
 
 import ctypes
 import errno
@@ -7,7 +7,7 @@ import os
 import struct
 import sys
 
-FIRST_MISSING = {"x86_64": 314, "aarch64": 274}  # sched_setattr, of Linux 3.14
+FIRST_MISSING = {"x86_64": 314, "aarch64": 274}  # sched_setattr, new in Linux 3.14
 PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 22, 38, 2
 LOAD_WORD, JUMP_IF_NOT_LESS, RETURN = 0x20, 0x35, 0x06
 ALLOW, FAIL = 0x7FFF0000, 0x00050000

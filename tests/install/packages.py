@@ -2,8 +2,8 @@
 # timeout: 120
 """The parts of tools/dist: packages.py LIBRARY COMMAND
 
-Archives do not depend on who packs them when; a wheel and Debian packages hold what they say; the Python package works with the
-library; and the mark of elf_initfirst.py is the one that the linker sets.
+Archives do not depend on who packs them and when; a wheel and Debian packages contain what they should; the Python package works with the
+library; and the mark of elf_initfirst.py is the same as the linker's.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class Packages(unittest.TestCase):
 
         answer = pytest("-k", "not wrong")
         self.assertIn("2 failed, 2 passed", answer)
-        # Some MiB that the test before has freed may be resident still.
+        # Some MiB that the test before has freed may still be resident.
         peak = r"peak: (3[5-9]|4\d)\.\d MiB more of its memory was resident"
         self.assertRegex(answer, rf"test_peak used more memory than its budget:\n  {peak}")
         self.assertRegex(answer, r"live: 1\.\d MiB more was live at its end than at its beginning; its budget is 64\.0 KiB")

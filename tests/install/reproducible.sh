@@ -7,7 +7,7 @@ first=$2
 work=$(mktemp -d "${TMPDIR:-/tmp}/hakmem_reproducible.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# set_as NAME: with the value that the first build has
+# set_as NAME: with the value that it has in the first build
 set_as() {
     echo "-D$1=$(sed -n "s/^$1:[A-Z]*=//p" "$first/CMakeCache.txt")"
 }

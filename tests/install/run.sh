@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `make install` leaves behind can be used: by CMake and by pkg-config, shared and as an archive,
-# and from another place than it was installed for.
+# What `make install` installs can be used: by CMake and by pkg-config, shared and as an archive,
+# and from another place than the one it was installed for.
 #
 #   tests/install/run.sh BUILD_FOLDER
 set -euo pipefail
@@ -19,7 +19,7 @@ expect_soname() {
         { echo "the soname is not libhakmem.so.1" >&2; exit 1; }
 }
 
-# The C API's pages: one for each function, if only a line that leads to its group's.
+# The C API's pages: one for each function, even if it is only a line that leads to its group's.
 expect_api_pages() {
     local name page=$prefix/share/man/man3
     for name in hakmem $(grep -oE '\bhak_[a-z_]+\(' "$prefix/include/hakmem/hakmem.h" | tr -d '('); do
@@ -30,7 +30,7 @@ expect_api_pages() {
     done
 }
 
-# The command line's pages and completions; without cargo there is none.
+# The command line's pages and completions; without cargo there are none.
 expect_pages() {
     [ -x "$prefix/bin/hakmem" ] || return 0
     local file
@@ -40,7 +40,7 @@ expect_pages() {
     done
 }
 
-# Whatever an installed text names by docs/ or contrib/ is installed too.
+# All files below docs/ or contrib/ that an installed text names are installed too.
 expect_documents() {
     local name named
     named=$({ cat "$prefix"/include/hakmem/*.h "$prefix"/share/doc/hakmem/docs/options.md

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The Rust crate: with the library that was built before and with one that it builds itself; a program
-# with it is hakmem's by the word of `hakmem verify`. A package of it has the C sources.
+# The Rust crate: with the library that was built before and with one that it builds itself; `hakmem verify`
+# confirms that a program with it uses hakmem. A package of the crate has the C sources.
 #
 #   tests/install/rust.sh BUILD_FOLDER
 set -euo pipefail

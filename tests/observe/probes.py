@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The USDT probes of the library are those that docs/tracing.md lists, each is one nop, and a debugger
+"""The library's USDT probes are those that docs/tracing.md lists, each is one nop, and a debugger
 that stops at one sees its arguments.
 
-usage: probes.py LIBRARY DOCUMENT     exit code: 0 so it is, 1 it is not
+usage: probes.py LIBRARY DOCUMENT     exit code: 0 true, 1 not
 """
 
 import os
@@ -30,7 +30,7 @@ def fail(text):
 
 
 def sections(image):
-    """name -> (address, offset, bytes), and those that are loaded: (address, offset, bytes)"""
+    """name -> (address, offset, bytes), and the loaded segments: (address, offset, bytes)"""
     offset, entry_bytes, count, names = (
         struct.unpack_from("<Q", image, 40)[0],
         *struct.unpack_from("<HHH", image, 58),
@@ -95,7 +95,7 @@ def check_debugger(library):
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "program")
         subprocess.run(["cc", "-x", "c", "-", "-o", program], input=PROGRAM, text=True, check=True)
-        # Of 1 byte each is a sample, so that each stands for itself.
+        # With 1 byte for a sample, each allocation is one and stands for itself.
         stops(library, program, "hakmem:failure", "", "2 %d" % (1 << 50), 0)
         stops(library, program, "otel_memory:alloc", "if $_probe_arg1 == 30000", "30000 30000", 1)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A real Prometheus takes what `hakmem export` serves, and every query of the dashboard has an answer.
+"""A real Prometheus accepts what `hakmem export` serves, and every query of the dashboard has an answer.
 
-usage: prometheus.py BUILD DASHBOARD     exit code: 0 so it is, 1 it is not, 77 no Prometheus here
+usage: prometheus.py BUILD DASHBOARD     exit code: 0 true, 1 not, 77 no Prometheus here
 """
 
 import json
@@ -17,7 +17,7 @@ import urllib.parse
 import urllib.request
 
 TIMEOUT_S = 60
-# Allocates and frees for as long as its input is open, a hundred times a second, and is refused once.
+# Allocates and frees as long as its input is open, a hundred times a second, and is refused once.
 PROGRAM = """
 #include <poll.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ def check_refusals(address):
 
 
 def expressions(dashboard):
-    """What its panels ask, for the process that is there."""
+    """The queries of its panels, for the running process."""
     for panel in json.load(open(dashboard, encoding="utf-8"))["panels"]:
         for target in panel["targets"]:
             yield panel["title"], target["expr"]
@@ -85,7 +85,7 @@ def wait_for(what, ready):
             if ready():
                 return
         except OSError:
-            pass  # it does not listen yet
+            pass  # it is not listening yet
         time.sleep(0.2)
     fail(f"{what}: not within {TIMEOUT_S} s")
 
@@ -168,7 +168,7 @@ def main():
         finally:
             program.stdin.close()
             program.wait()
-        # It ends with the process, and says so.
+        # It ends with the process, and reports it.
         _, errors = export.communicate(timeout=TIMEOUT_S)
         if export.returncode != 0 or "has ended" not in errors:
             fail(f"the exporter ended with {export.returncode}: {errors}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# chromium without a window, with its sandboxes: what a page's script builds is the same.
+# chromium without a window, with its sandboxes: a page's script builds the same content.
 # shellcheck source=../support/real.sh
 . "$(dirname "$0")/../support/real.sh"
 browser=$(command -v chromium-headless-shell || command -v chromium || true)
@@ -17,7 +17,7 @@ document.title = [...document.querySelectorAll("li")].map(i => i.textContent.len
 </script>
 HTML
 chmod -R a+rX "$work"
-# Its sandboxes refuse to work for the superuser.
+# Its sandboxes do not work for the superuser.
 as=()
 if [ "$(id -u)" -eq 0 ]; then
     command -v setpriv >/dev/null || { echo "no setpriv to give up the superuser's rights"; exit 77; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # gcc on a large generated file: the compiler, the assembler and the linker all
-# run under the library, and what they write is the same to the byte.
+# run under the library, and their output is the same to the byte.
 # shellcheck source=../support/real.sh
 . "$(dirname "$0")/../support/real.sh"
 need gcc

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# sqlite3, which takes NULL from malloc in its stride: whichever of its allocations is refused, it
-# answers right or says that memory is short, and the same each time.
+# sqlite3, which handles NULL from malloc: whichever of its allocations is refused, it
+# answers correctly or says that memory is exhausted, and the same each time.
 # shellcheck source=../support/real.sh
 . "$(dirname "$0")/../support/real.sh"
 need sqlite3
@@ -8,7 +8,7 @@ prove sqlite3 -version
 
 question="create table t(a, b); insert into t values (1, 'x'), (2, 'y'); select sum(a), max(b) from t;"
 
-# With -init it does not ask for its user's home: glibc 2.36's getpwuid does not take NULL.
+# With -init it does not look up its user's home folder: glibc 2.36's getpwuid does not handle NULL.
 # ask <number>: its answer, and which allocation was refused.
 ask() {
     local status=0
@@ -30,7 +30,7 @@ short=0
 while true; do
     ask "$number"
     if ! [ -s "$work/refused" ]; then
-        break # there are fewer
+        break # there are no more allocations
     fi
     [ "$(wc -l <"$work/refused")" -eq 1 ] || broken "$number" "not one refusal"
     if grep -qi 'out of memory\|cannot open\|exit code [17]$' "$work/answer"; then

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# nginx: two workers serve files, packed and proxied to themselves, are replaced by a reload, and end in order; in
+# nginx: two workers serve files, compressed and proxied to themselves, are replaced by a reload, and shut down in order; in
 # mode secure too.
 # shellcheck source=../support/real.sh
 . "$(dirname "$0")/../support/real.sh"
@@ -51,7 +51,7 @@ has_reloaded() {
 
 trap 'kill "${server:-}" 2>/dev/null || true; rm -rf "$work"' EXIT
 
-# serve <output> <variable=value …>: ask a server with that environment.
+# serve <output> <variable=value …>: start a server with that environment and ask it.
 serve() {
     local output=$1 code=0
     shift

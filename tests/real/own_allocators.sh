@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Programs that bring an allocator of their own (Go, Java, node; redis has a test of its own): the same output,
+# Programs that have an allocator of their own (Go, Java, node; redis has a separate test): the same output,
 # with their own memory beside ours.
 # shellcheck source=../support/real.sh
 . "$(dirname "$0")/../support/real.sh"

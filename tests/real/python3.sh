@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# python3, with its own small-object allocator out of the way: JSON, objects,
+# python3, without its own small-object allocator: JSON, objects,
 # threads, regular expressions, big numbers, and processes that it forks.
 # shellcheck source=../support/real.sh
 . "$(dirname "$0")/../support/real.sh"

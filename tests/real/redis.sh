@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # redis-server: the same data in, the same digest out, also after it has forked
-# to save and loaded again; then redis-benchmark hammers it with 20 clients.
+# to save, and loaded the data again; then redis-benchmark with 20 clients.
 # shellcheck source=../support/real.sh
 . "$(dirname "$0")/../support/real.sh"
 need redis-server redis-cli redis-benchmark

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Programs built with a sanitizer bring an allocator that has to be theirs: started with the library they work
+# Programs built with a sanitizer need the sanitizer's own allocator: started with the library they work
 # as without it, or say in one line why not.
 # shellcheck source=../support/real.sh
 . "$(dirname "$0")/../support/real.sh"
@@ -30,7 +30,7 @@ for compiler in cc clang clang-19 clang-14; do
     for sanitizer in address undefined thread leak; do
         name=$compiler-$sanitizer
         "$compiler" -fsanitize=$sanitizer -g -o "$work/$name" "$work/program.c" 2>/dev/null || continue
-        "$work/$name" >"$work/without" 2>&1 || continue # not here at all, with any malloc
+        "$work/$name" >"$work/without" 2>&1 || continue # the sanitizer is missing here, with any malloc
         tried=$((tried + 1))
         status=0
         export HAKMEM_DECAY_MS=900 # options are read before the sanitizer's runtime is ready

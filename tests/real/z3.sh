@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# z3: pigeons, bit vectors, arithmetic and arrays; its answers and models.
+# z3: the pigeonhole problem, bit vectors, arithmetic and arrays; its answers and models.
 # shellcheck source=../support/real.sh
 . "$(dirname "$0")/../support/real.sh"
 need z3

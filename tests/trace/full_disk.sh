@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A disk that is full is one line and exit code 1, and nothing half written is left: full_disk.sh BUILD
+# A full disk gives one message and exit code 1, and no partial file is left: full_disk.sh BUILD
 #
 # Exit code 77: no small disk can be mounted here.
 set -euo pipefail
@@ -16,7 +16,7 @@ mount -t tmpfs -o size=1m none "$work/small" || { echo "skipped: no mounts here"
 cd "$work/small"
 hakmem=$build/hakmem
 
-# line, command …: ends with 1 and says the line last.
+# line, command …: it exits with 1 and prints the line last.
 fails() {
     local line=$1 status=0
     shift
@@ -39,7 +39,7 @@ TMPDIR=$PWD fails "cannot write the plan of the replay to $PWD: No space left on
 [ -z "$(ls)" ] || { echo "left behind: $(ls)" >&2; exit 1; }
 
 dd if=/dev/zero of=filled bs=4096 2>/dev/null || true
-# What was measured is kept in another folder, which the line names.
+# The result is kept in another folder, which the message names.
 keeps() {
     fails "cannot write result.json: No space left on device (os error 28); it is kept in $work/hakmem-kept-" "$@"
     grep -q '"format"' "$work"/hakmem-kept-*
@@ -47,7 +47,7 @@ keeps() {
 }
 export TMPDIR=$work
 keeps "$hakmem" replay "$work/trace.hkt" -n 1 -a glibc --export result.json
-grep -q '^glibc' "$work/output" # the table is printed all the same
+grep -q '^glibc' "$work/output" # the table is printed nevertheless
 keeps "$hakmem" compare -n 1 -a glibc --export result.json -- true
 grep -q '^glibc' "$work/output"
 keeps "$hakmem" bench --quick -w tiny-16 -n 1 -a glibc --export result.json

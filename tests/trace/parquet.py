@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An exported trace opens in DuckDB and in Polars, and both find in it what `trace info` says.
+"""An exported trace opens in DuckDB and in Polars, and both find the same in it as `trace info`.
 
     tests/trace/parquet.py BUILD
 
@@ -51,7 +51,7 @@ def main() -> int:
             assert found[call][0] == info["calls"][call], (call, found[call], info["calls"])
         allocated = sum(size for call, (_, size) in found.items() if call != "free")
         assert allocated == info["allocated_bytes"], (allocated, info["allocated_bytes"])
-        # Live bytes, summed up by a query over the order of the rows, have the peak that info found.
+        # The sum of the live bytes, by a query in the order of the rows, has the peak that info found.
         peak = duckdb.sql(f"""
             select max(live) from (select sum(size - coalesce(old_size, 0))
                 over (rows between unbounded preceding and current row) as live from '{table}')

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Programs that people use are recorded, whole, and their traces replayed: real_programs.sh BUILD
+# Programs that people use are recorded completely, and their traces replayed: real_programs.sh BUILD
 set -euo pipefail
 hakmem=$(realpath "$1/hakmem")
 work=$(mktemp -d)
@@ -7,7 +7,7 @@ server=""
 trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 cd "$work"
 
-# name, least events, command …: the program's output has to be what it is without the recorder.
+# name, least events, command …: the program's output must be the same as without the recorder.
 check() {
     local name=$1 least=$2
     shift 2
@@ -25,7 +25,7 @@ replayed() {
         echo "$name: only $events events" >&2
         exit 1
     fi
-    "$hakmem" replay "$name.hkt" -n 1 >"$name.table" # ends with 1 when an allocator is refused
+    "$hakmem" replay "$name.hkt" -n 1 >"$name.table" # exits with 1 if an allocator is refused
     echo "$name: $events events"
 }
 

@@ -10,7 +10,7 @@ cd "$work"
 "$build/hakmem" replay calls.hkt -n 3 --export replay.json >/dev/null
 result=$(find "$root/bench/results" -name '*-full.json' | sort | tail -n 1)
 "$build/hakmem" report "$result" replay.json calls.hkt --html report.html
-# What is in a folder is found; what is none of ours is passed over.
+# Files in a folder are found; those that are not ours are skipped.
 echo '{"something": "else"}' >other.json
 "$build/hakmem" report . --html folder.html
 grep -q '"kind":"replay"' folder.html && grep -q '"kind":"trace"' folder.html

@@ -1,4 +1,4 @@
-"""Ask a service of this folder: ask.py SOCKET COMMAND [WORD]… It ends with 1 when the answer is not `done`."""
+"""Ask a service of this folder: ask.py SOCKET COMMAND [WORD]… It exits with 1 if the answer is not `done`."""
 
 from __future__ import annotations
 

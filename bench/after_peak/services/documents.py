@@ -33,7 +33,7 @@ def fill(count: int) -> None:
 
 
 def stays(number: int, every: int) -> bool:
-    """Primes that make of numbers what looks like chance."""
+    """Primes that turn numbers into seemingly random ones."""
     return number * 611953 % 1000003 % every == 0
 
 

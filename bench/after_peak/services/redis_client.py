@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 
 BATCH = 1000
-STEP, MODULUS = 611953, 1000003  # primes: what they make of numbers looks like chance
+STEP, MODULUS = 611953, 1000003  # primes: they turn numbers into seemingly random ones
 
 
 def request(*words: bytes) -> bytes:

@@ -4,7 +4,7 @@ from .numbers import Numbers
 
 
 def classes_cpp(count: int) -> bytes:
-    """Templates of the standard library with a type of its own each time."""
+    """Templates of the standard library, each time with a type of their own."""
     numbers = Numbers(21)
     lines = [f"#include <{name}>" for name in ("algorithm", "functional", "map", "memory", "string", "unordered_map", "vector")]
     for number in range(count):
@@ -30,7 +30,7 @@ def classes_cpp(count: int) -> bytes:
 
 
 def object_source(file: int, symbols: int, files: int) -> bytes:
-    """Assembler: functions in sections of their own that call those of other files, inline copies, texts."""
+    """Assembler: functions in their own sections that call those of other files, inline copies, texts."""
     numbers = Numbers(22 + file)
     lines = []
     for number in range(symbols):

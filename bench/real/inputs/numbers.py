@@ -2,7 +2,7 @@
 
 
 class Numbers:
-    """A small generator whose sequence no library version changes."""
+    """A small generator whose sequence does not depend on a library's version."""
 
     def __init__(self, seed: int) -> None:
         self.state = seed
@@ -12,7 +12,7 @@ class Numbers:
         return (self.state >> 33) % limit
 
     def word(self) -> str:
-        """Of two to nine letters; short ones come again and again."""
+        """A word of two to nine letters; short ones repeat often."""
         return VOCABULARY[self.below(1 + self.below(len(VOCABULARY)))]
 
     def words(self, count: int) -> str:

@@ -7,7 +7,7 @@ import pandas
 
 
 def frame_of(rows: int, seed: int) -> pandas.DataFrame:
-    """The same numbers with every version of numpy."""
+    """The same numbers under every version of numpy."""
     place = numpy.arange(rows, dtype=numpy.uint64)
     mixed = (place * numpy.uint64(6364136223846793005 + 2 * seed)) >> numpy.uint64(33)
     return pandas.DataFrame({

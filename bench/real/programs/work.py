@@ -28,7 +28,7 @@ def json_work(size: int) -> str:
 
 
 class Node:
-    """A node of a search tree with a parent, so that memory is only freed by collection."""
+    """A node of a search tree with a parent, so that only the garbage collector frees it."""
 
     def __init__(self, key: int, parent: "Node | None") -> None:
         self.key = key
@@ -70,7 +70,7 @@ def objects_work(size: int) -> str:
 
 
 def threads_work(size: int) -> str:
-    """Four threads, each with lists of its own, handing results over a shared table."""
+    """Four threads, each with lists of its own, that pass results through a shared table."""
     results: dict[int, str] = {}
 
     def work(number: int) -> None:

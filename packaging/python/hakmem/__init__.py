@@ -1,6 +1,6 @@
 """hakmem, a memory allocator for Linux, seen from Python.
 
-`hakmem run -- python app.py` starts a program with it. In such a program these functions answer; in others is_active() is
+`hakmem run -- python app.py` starts a program with it. In such a program these functions work; in others is_active() is
 False, and the rest raise NotActive.
 """
 
@@ -32,12 +32,12 @@ class _Found(ctypes.Structure):
 
 
 def library() -> Path:
-    """The shared library that this package has, for LD_PRELOAD."""
+    """The shared library of this package, for LD_PRELOAD."""
     return Path(__file__).parent / "lib/libhakmem.so.1"
 
 
 def command() -> Path:
-    """The command line that this package has."""
+    """The command line of this package."""
     return Path(__file__).parent / "bin/hakmem"
 
 
@@ -58,7 +58,7 @@ def _file(address: int | None) -> str:
 
 
 def _libraries() -> list[str]:
-    """All that is loaded but the program, in the order in which the dynamic linker looks for names."""
+    """All loaded files but the program, in the order in which the dynamic linker looks up names."""
     names: list[str] = []
 
     class Info(ctypes.Structure):
@@ -74,7 +74,7 @@ def _libraries() -> list[str]:
 
 
 def _defining_file(name: str) -> str:
-    """A program at a fixed address may have a jump of its own to a function, whose address is the function's for all."""
+    """A program at a fixed address may have its own jump to a function, whose address then is the function's for all."""
     path = _file(_address(name))
     is_programs = path != "" and Path(path).resolve() == Path("/proc/self/exe").resolve()
     if not is_programs or _file(_address("hak_malloc")) == path:
@@ -99,20 +99,20 @@ def _active() -> ctypes.CDLL:
 
 
 def version() -> str:
-    """That of the library in this process."""
+    """The version of the library in this process."""
     tell = _active().hak_version
     tell.restype = ctypes.c_char_p
     return tell().decode()
 
 
 def verify() -> dict[str, str]:
-    """For each function of malloc's family the file that it comes from."""
+    """For each function of the malloc family, the file that it comes from."""
     files = {name: _defining_file(name) for name in FAMILY}
     return {name: file for name, file in files.items() if file}
 
 
 def stats() -> dict[str, object]:
-    """What the heap is made of: docs/statistics.md says what each figure means."""
+    """What the heap consists of: docs/statistics.md explains each figure."""
     write = _active().hak_stats_json
     write.restype = ctypes.c_size_t
     write.argtypes = (ctypes.c_char_p, ctypes.c_size_t)
@@ -126,7 +126,7 @@ def stats() -> dict[str, object]:
 
 
 def trim() -> int:
-    """Give back to the system what can be given back now. The result is the number of bytes."""
+    """Give back to the system what can be given back now. Returns the number of bytes."""
     give = _active().hak_trim
     give.restype = ctypes.c_size_t
     give.argtypes = ()

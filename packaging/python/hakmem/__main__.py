@@ -1,4 +1,4 @@
-"""The command line, and `hakmem library`: also as python -m hakmem …"""
+"""The command line, and `hakmem library`: also python -m hakmem …"""
 
 from __future__ import annotations
 

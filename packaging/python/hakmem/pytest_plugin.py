@@ -1,4 +1,4 @@
-"""Budgets for the memory that tests use, for pytest, which finds this by the package's entry point:
+"""Budgets for the memory of tests, for pytest, which finds this through the package's entry point:
 
     @pytest.mark.hakmem_budget(peak="64MiB", live="1MiB")
     def test_export(): ...
@@ -22,11 +22,11 @@ MEASURES = {
     "live": "more was live at its end than at its beginning",
 }
 UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-UNCHECKED = "hakmem_unchecked"  # a test's property: why its budget was not looked at
+UNCHECKED = "hakmem_unchecked"  # a property of a test: why its budget was not checked
 
 
 def amount(value: object) -> int:
-    """Bytes, of "64MiB", "1.5 GiB" or a number."""
+    """Bytes, from "64MiB", "1.5 GiB" or a number."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value) if isinstance(value, str) else None
@@ -43,7 +43,7 @@ def shown(count: float) -> str:
 
 
 def budget_of(item: pytest.Item) -> dict[str, int]:
-    """What the nearest marker allows; empty: there is none."""
+    """What the nearest marker allows; empty if there is none."""
     marker = item.get_closest_marker(MARKER)
     if marker is None:
         return {}
@@ -64,15 +64,15 @@ def resident(field: str) -> int:
 
 
 class Watch:
-    """What the process uses from now on."""
+    """The memory that the process uses from now on."""
 
     def __init__(self, budget: dict[str, int]) -> None:
         self.budget = budget
         gc.collect()
         self.live = hakmem.stats()["live_bytes"]
         if "peak" in budget:
-            hakmem.trim()  # what is free by now would be used again without becoming resident
-            Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins anew
+            hakmem.trim()  # free memory would be used again without becoming resident
+            Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts again
             self.resident = resident("VmRSS")
 
     def used(self) -> dict[str, int]:
@@ -86,7 +86,7 @@ class Watch:
 
 
 class Begins:
-    """Before the test function, behind its fixtures. What does not come to its end is not judged."""
+    """Before the test function, after its fixtures. A test that does not finish is not judged."""
 
     def __init__(self, must_check: bool) -> None:
         self.must_check = must_check
@@ -110,7 +110,7 @@ class Begins:
 
 
 class Ends:
-    """Behind the test function, if that has passed."""
+    """After the test function, if it has passed."""
 
     def __init__(self, begins: Begins) -> None:
         self.begins = begins
@@ -151,7 +151,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     for item in session.items:
-        budget_of(item)  # a wrong one is said before the first test runs
+        budget_of(item)  # a wrong marker is reported before the first test runs
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

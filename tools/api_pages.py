@@ -1,7 +1,7 @@
 """The man pages of the C API, section 3, and docs/api.md, from the comments of include/hakmem/hakmem.h.
 
-hakmem.3 has what stands above the first group of the header, and how to build; each group, which begins
-with a line `// ---- title ----`, has a page that is named after its first function. docs/api.md has all groups.
+hakmem.3 has the text above the first group of the header, and how to build; each group, which starts
+with a line `// ---- title ----`, has a page named after its first function. docs/api.md has all groups.
 gen_docs.py writes them.
 """
 
@@ -31,7 +31,7 @@ ABOUT_BUILDING = [
 
 
 class Item(NamedTuple):
-    """Declarations that stand together, and the comment above them."""
+    """Declarations without an empty line between them, and the comment above."""
 
     comment: list[str]
     declarations: list[str]
@@ -59,7 +59,7 @@ def uncommented(line: str) -> str:
 
 
 def declaration(text: str) -> str:
-    """As programs see it, with further lines below the first one's arguments."""
+    """As programs see it, with the further lines indented below the first one's arguments."""
     if text.startswith("HAKMEM_API "):
         text = text.removeprefix("HAKMEM_API ").replace("\n" + " " * len("HAKMEM_API "), "\n")
     return ATTRIBUTE.sub("", text)
@@ -100,7 +100,7 @@ def parse_group(title: str, lines: list[str]) -> Group:
 
 
 def parse(header: str) -> tuple[list[str], list[Group]]:
-    """The comment that the header begins with, and its groups; the first one has no title."""
+    """The comment at the start of the header, and its groups; the first one has no title."""
     lines = header.splitlines()
     card = [uncommented(line) for line in lines[: lines.index("#ifndef HAKMEM_HAKMEM_H")]]
     inside = lines[lines.index('extern "C" {') + 2 :]
@@ -124,7 +124,7 @@ def escaped(text: str) -> str:
 
 
 def prose(lines: list[str]) -> list[str]:
-    """Paragraphs, with documents named by where they are installed."""
+    """Paragraphs, which name documents by their installed paths."""
     placed = [escaped(line.replace("docs/", DOCUMENTS + "docs/")) for line in lines]
     return [re.sub("`([^`]*)`", r"\\fI\1\\fR", line) if line else ".PP" for line in placed]
 
@@ -210,7 +210,7 @@ def pages(header: str, guide: str) -> dict[str, str]:
 
 
 def linked(lines: list[str]) -> list[str]:
-    """Documents are links."""
+    """The lines, with documents as links."""
     return [re.sub(r"`?docs/([\w-]+\.md)`?", r"[\1](\1)", line) for line in lines]
 
 
@@ -219,7 +219,7 @@ def markdown_item(item: Item) -> list[str]:
 
 
 def markdown(header: str) -> str:
-    """docs/api.md without its first lines: what the header says, a heading for each group."""
+    """docs/api.md without its first lines: the header's text, with a heading for each group."""
     card, (first, *groups) = parse(header)
     text = linked(card[2:])
     for group in (first._replace(title="version"), *groups):

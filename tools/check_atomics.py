@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Fail if an atomic operation does not show its order, or an ordered one does not name its partner.
 
-Every acquire and release says `// pairs with: <function>, …`, on its line, the line above or at the
-end of its statement. The function named has to exist and to contain an ordered operation itself, or
-to be the system call that orders all threads. Macros are free: their uses have functions around them.
+Every acquire and release has `// pairs with: <function>, …` on its line, on the line above or at the
+end of its statement. The named function must exist and contain an ordered operation itself, or
+be the system call that orders all threads. Macros are exempt: their uses have functions around them.
 The operations of <stdatomic.h> are used in base/atomic.h only, which names the order.
 `--table` prints the pairs as a table for documents.
 """
@@ -54,7 +54,7 @@ def functions_of(lines: list[str]) -> list[str]:
 
 
 def partners_at(lines: list[str], i: int) -> list[str]:
-    """What the statement that starts near line i says it pairs with."""
+    """The functions that the statement near line i names as its partners."""
     end = i
     while end + 1 < len(lines) and not re.search(r"[;{]", lines[end].split("//")[0]):
         end += 1

@@ -2,11 +2,11 @@
 """Fail if a file in src/ includes a layer above its own, if the includes inside a layer form a cycle, if a function is
 not named after its file, or if src/README.md names other layers.
 
-The layers and their order are those of HAK_CORE_LAYERS and HAK_FEATURE_LAYERS in src/CMakeLists.txt; the files beside the
-folders stand above all.
-Inside a layer, x.c and x.h are one room, whoever else includes x.h. A cycle is one of rooms. What x.h declares begins with
-hak_x_, and what x.c defines for others as well, or with the name of a header that x begins with, as guard_report.c with
-hak_guard_. The functions of the C API have their own names, and so has the contract of the os layer.
+The layers and their order are HAK_CORE_LAYERS and HAK_FEATURE_LAYERS in src/CMakeLists.txt; files outside the
+folders are above all layers.
+Inside a layer, x.c and x.h are one room, whoever else includes x.h. A cycle is one of rooms. Functions that x.h declares start with
+hak_x_; so do those that x.c defines for others, or they start with the name of a header that x begins with, as guard_report.c's start
+with hak_guard_. The functions of the C API have their own names, and so has the contract of the os layer.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from collections import defaultdict, deque
 from pathlib import Path
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
-PUBLIC = "hakmem"  # include/hakmem/: what outsiders include, open to every layer
+PUBLIC = "hakmem"  # include/hakmem/: for users; open to every layer
 UNNAMED = {"cache/fast_path", "front/alloc", "front/aligned"}  # files whose functions have other names
-NOUNLESS = {"base/bits", "base/check"}  # what the language lacks: named for what they do
+NOUNLESS = {"base/bits", "base/check"}  # additions to the language: named for what they do
 
 DECLARED = re.compile(r"^(?:HAK_INTERNAL|HAK_INLINE|HAKMEM_API)\b[^;{]*?\b(hak_\w+)\(", re.M)
 DEFINED = re.compile(r"^(?!static|HAK_INLINE)[A-Za-z_][^;{}=#]*?\b(hak_\w+)\([^;{}]*\n\{", re.M)
@@ -113,7 +113,7 @@ def name_problems(src: Path, layers: list[str]) -> list[str]:
         return {name for path in headers for name in DECLARED.findall(path.read_text())}
 
     free = names_in(src.parent / "include", set())
-    free |= names_in(src, {"hooks", "fast_path"})  # defined by whichever feature has them, and by what the fast paths lead to
+    free |= names_in(src, {"hooks", "fast_path"})  # the feature that has them defines these, or the code that the fast paths call
     free |= names_in(src / "base", {room.split("/")[1] for room in NOUNLESS})
     problems = []
     for layer in layers:

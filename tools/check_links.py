@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fail if a document links to a file or a heading that is not there, or shows a picture that is not.
+"""Fail if a document links to a file or a heading that does not exist, or shows a missing picture.
 
 Links to other sites are left alone: checks need no network. Headings have the anchors that GitHub and the site
 (tools/site) give them.
@@ -29,13 +29,13 @@ def blanked(found: re.Match[str]) -> str:
 
 
 def anchor_of(heading: str) -> str:
-    """As GitHub makes it: small letters, no punctuation, dashes for blanks; of a link, its text."""
+    """GitHub's anchor: lower case, no punctuation, dashes for blanks; of a link, its text."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").replace("*", "")
     return re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
 
 
 def anchors_in(text: str) -> set[str]:
-    """A heading that is there twice has a number behind the second one's anchor."""
+    """A heading that occurs twice has a number at the end of the second one's anchor."""
     anchors: set[str] = set()
     seen: dict[str, int] = {}
     for heading in HEADING.findall(CODE_BLOCK.sub(blanked, text)):
@@ -47,14 +47,14 @@ def anchors_in(text: str) -> set[str]:
 
 
 def targets_in(text: str) -> Iterator[tuple[int, str]]:
-    """Each link's target, and the line that it stands in."""
+    """Each link's target, and the number of its line."""
     prose = CODE.sub(blanked, CODE_BLOCK.sub(blanked, text))
     for found in LINK.finditer(prose):
         yield prose.count("\n", 0, found.start()) + 1, found[1] or found[2]
 
 
 def problem_of(page: Path, target: str) -> str:
-    """What is wrong with the link, or nothing."""
+    """What is wrong with the link, or an empty text."""
     name, _, anchor = unquote(target).partition("#")
     path = page.parent / name if name else page
     if not path.exists():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fail if a fuzz target's Cargo.lock does not have what our crates depend on: only tools/fuzz would notice, which builds with --locked."""
+"""Fail if a fuzz target's Cargo.lock lacks what our crates depend on: else only tools/fuzz would notice, which builds with --locked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CLI = Path(__file__).resolve().parents[1] / "cli"
 
 
 def dependencies(manifest: dict) -> set[str]:
-    """Those of the crate itself: a lock file of another one has none for its tests."""
+    """Those of the crate itself: another crate's lock file has none for its tests."""
     tables = [manifest, *manifest.get("target", {}).values()]
     return {name for table in tables for kind in ("dependencies", "build-dependencies") for name in table.get(kind, {})}
 

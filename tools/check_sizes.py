@@ -17,7 +17,7 @@ FUNCTION_LINES = 70
 
 
 def c_functions(text: str) -> Iterator[tuple[int, int]]:
-    """First line and length of each function body: the house style puts its braces into column 0."""
+    """First line and length of each function body: in the house style its braces are in column 0."""
     start = 0
     for number, line in enumerate(text.split("\n"), 1):
         if line == "{":
@@ -28,7 +28,7 @@ def c_functions(text: str) -> Iterator[tuple[int, int]]:
 
 
 def rust_functions(text: str) -> Iterator[tuple[int, int]]:
-    """A function ends with the first brace that stands as far to the right as its first line."""
+    """A function ends at the first brace that is indented as far as its first line."""
     started: tuple[int, str] | None = None
     for number, line in enumerate(text.split("\n"), 1):
         found = re.match(r"( *)(?:pub(?:\([a-z]+\))? )?(?:unsafe |extern \"C\" )*fn ", line)
@@ -60,7 +60,7 @@ def problems_of(path: Path) -> Iterator[str]:
 
 
 def is_ours(path: Path) -> bool:
-    """Not what a build leaves behind in the tree."""
+    """Not the output of a build inside the tree."""
     return path.suffix in SOURCES and not {"target", "vendor"} & set(path.parts)
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Fail if a document, a comment or a name uses a word that this project has given up, and say which one is used in its place.
+"""Fail if a document, a comment or a name uses a word that this project has given up, and print the word to use instead.
 
-What stands in `code` of a document, or is generated, is left alone: it names what is in the sources. Of the sources the
-comments count, of the allocator's the names as well. The words that are used are in ARCHITECTURE.md, section 7.
+`code` in documents, and generated text, is not checked: it has the names of the sources. In sources comments are
+checked, in the allocator's own also the names. The words to use are in ARCHITECTURE.md, section 7.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DOCUMENTS = ["*.md", "docs/**/*.md", "src/*.md", "tests/*.md", "bench/**/*.md", 
 NAMED = ["src/**/*.[ch]", "src/**/*.def", "record/*.[ch]", "include/**/*.h*"]  # names and comments
 SAID = ["cli/**/*.rs", "rust/**/*.rs", "tests/**/*.[ch]", "tests/models/*.pml", "bench/**/*.[ch]"]  # comments
 
-# Each word, in all its forms, and what is said in its place.
+# Each word, in all its forms, and the word to use instead.
 GONE = {
     r"loot\w*": "reclaim",
     r"lone": "with a mapping of its own",
@@ -51,7 +51,7 @@ CODE = re.compile(
 
 
 def prose_of(text: str) -> str:
-    """The text without code, generated parts and the targets of links, of the same lines."""
+    """The text without code, generated parts and the targets of links, with the same lines."""
     return CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mark shared libraries to be initialised first, as `ld -z initfirst` does: elf_initfirst.py LIBRARY…
 
-For linkers that do not know the flag. The dynamic section has to have an entry for such flags already, as it has with
+For linkers that do not know the flag. The dynamic section must already have an entry for such flags, as it has with
 `-z now` or `-z nodelete`; 64-bit files of this machine's byte order only.
 """
 
@@ -18,7 +18,7 @@ DF_1_INITFIRST = 0x20
 
 
 def marked(image: bytes) -> bytes:
-    """The file with the mark. ValueError says what is wrong with it."""
+    """The file with the mark. A ValueError says what is wrong with the file."""
     if image[:6] != b"\x7fELF\x02\x01":
         raise ValueError("not a 64-bit, little-endian ELF file")
     (headers,) = struct.unpack_from("<Q", image, 32)

@@ -2,7 +2,7 @@
 """Compare what the library exports with a golden file; the archive must define the same.
 
 A hidden name left in the archive could collide with one of the program it is linked into.
-Exit code: 0 as the golden file says, 1 not, 2 wrong usage.
+Exit code: 0 as in the golden file, 1 not, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-# The C names of malloc's family, the C++ operators new and delete, those of tcmalloc's that compilers know, our own, and two
-# of the dynamic linker's.
+# The C names of the malloc family, the C++ operators new and delete, those of tcmalloc's that compilers know, our own, and two
+# of the dynamic linker.
 INTENDED = re.compile(
     r"(__libc_)?(malloc|calloc|realloc|free|memalign|valloc|pvalloc|cfree|reallocarray|mallinfo2?|mallopt)"
     r"|aligned_alloc|posix_memalign|__posix_memalign|free_sized|free_aligned_sized"

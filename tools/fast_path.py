@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Print what the hot functions compile to, as counts; with --golden, compare with a file.
 
-For each function two rows: `hit`, the instructions from its entry to `ret` when everything is as
-usual, and `total`, all that stand in its body. The usual way is the one that reaches a `ret` with a
-store done (a block taken or put away), without calling or jumping to another function, by as few
-taken branches as possible: the compilers lay the likely way out straight.
+Each function has two rows: `hit`, the instructions from its entry to `ret` in the usual
+case, and `total`, all instructions of its body. The usual path is the one that reaches a `ret` after
+a store (a block was taken or put away), without calling or jumping to another function, with as few
+taken branches as possible: compilers lay out the likely path in a straight line.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def output(*command: str) -> str:
 
 
 def functions(library: str) -> dict[str, list[Instruction]]:
-    """The instructions of every function, by every name it has."""
+    """The instructions of every function, by all its names."""
     by_address: dict[int, list[Instruction]] = {}
     for block in output("objdump", "-d", "--no-show-raw-insn", library).split("\n\n"):
         head = re.search(r"^([0-9a-f]+) <[^>]+>:$", block, re.M)
@@ -65,7 +65,7 @@ def functions(library: str) -> dict[str, list[Instruction]]:
 
 
 def successors(body: list[Instruction], i: int) -> list[tuple[int, int]]:
-    """Where control may go after instruction i inside the function, each with 1 for a taken branch."""
+    """Where control may go from instruction i inside the function, each with 1 for a taken branch."""
     here = body[i]
     place = {instruction.address: index for index, instruction in enumerate(body)}
     if here.op.startswith(("ret", "call", "ud2", "hlt")):
@@ -79,7 +79,7 @@ def successors(body: list[Instruction], i: int) -> list[tuple[int, int]]:
 
 
 def hit_path(body: list[Instruction]) -> list[Instruction]:
-    """The usual way through the function; empty when there is none."""
+    """The usual path through the function; empty if there is none."""
     waiting: list[tuple[int, int, int, bool, list[int]]] = [(0, 1, 0, False, [0])] if body else []
     seen = set()
     while waiting:

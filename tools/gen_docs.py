@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Write the parts of docs/ that the sources already say.
+"""Write the parts of docs/ that the sources already contain.
 
 docs/options.md       the options, from src/base/options.def
 src/README.md         its tables of files, from the first lines of the files
-docs/                 the functions, files of src/ and tests that its pages and ARCHITECTURE.md name have to be
-                      there
-tests/README.md       the same of the markers that CMake reads
-docs/command-line.md  the same of tests of the command line
-docs/system-calls.md  the same of the calls that src/os/ makes
+docs/                 checks that the functions, files of src/ and tests that its pages and ARCHITECTURE.md name
+                      exist
+tests/README.md       the same for the markers that CMake reads
+docs/command-line.md  the same for tests of the command line
+docs/system-calls.md  the same for the calls that src/os/ makes
 docs/concurrency.md   its table of models, from tests/models/ and the comments in src/ that name their steps,
                       and that of ordered atomics, from the `// pairs with:` comments
 docs/api.md           the C API, from the comments of include/hakmem/hakmem.h (api_pages.py)
@@ -15,9 +15,9 @@ docs/man3/            the man pages of the C API, from the comments of include/h
                       docs/install.md (api_pages.py)
 
     tools/gen_docs.py            write what is out of date
-    tools/gen_docs.py --check    write nothing; fail when something is out of date
+    tools/gen_docs.py --check    write nothing; fail if something is out of date
 
-Exit code: 0 up to date or written, 1 out of date or not to be read, 2 wrong usage.
+Exit code: 0 up to date or written, 1 out of date or unreadable, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ END = "<!-- end of generated -->"
 ROW = re.compile(r"^HAK_(SWITCH|NUMBER|CHOICE|FILE|TEXT|MODE|MODE_SETS|FEATURE)\((?P<fields>.*)\)$")
 FIELD = re.compile(r'\s*("[^"]*"|[^,"]+)\s*(?:,|$)')
 
-# In a comment of the sources: which steps of a model stand here.
+# In a comment of the sources: which steps of a model are here.
 STEPS = re.compile(r"\b[Ss]teps? ([\w, ]+?) of (\w+)\.pml")
 
 OPTIONS_INTRODUCTION = """\
@@ -116,7 +116,7 @@ class Mode(NamedTuple):
 
 
 def in_units(value: int) -> str:
-    """As a person would write it into the variable."""
+    """As a user would write it into the variable."""
     for shift, letter in ((30, "G"), (20, "M"), (10, "K")):
         if value != 0 and value % (1 << shift) == 0:
             return f"{value >> shift}{letter}"
@@ -240,7 +240,7 @@ def functions_naming_steps(src: Path) -> dict[str, dict[str, list[str]]]:
 
 
 def comments_of(lines: list[str]) -> Iterable[tuple[int, int, str]]:
-    """First line, line behind the last, and text of each comment."""
+    """First line, line after the last, and text of each comment."""
     start = 0
     while start < len(lines):
         end = start
@@ -274,7 +274,7 @@ def models_table(root: Path) -> str:
 
 
 def with_tables(path: Path, tables: list[str]) -> str:
-    """The hand-written page with what lies between each two of its marks replaced."""
+    """The hand-written page, with the text between its marks replaced."""
     parts = re.split(f"{re.escape(BEGIN)}.*?{re.escape(END)}", path.read_text(), flags=re.S)
     if len(parts) != len(tables) + 1:
         raise DocsError(f"{path}: {len(parts) - 1} pairs of lines '{BEGIN}' and '{END}', not {len(tables)}")
@@ -283,22 +283,22 @@ def with_tables(path: Path, tables: list[str]) -> str:
 
 
 def check_test_names(page: Path, tests: Path) -> None:
-    """Every `kind/name` on the page is a file of tests/, so that no promise outlives its test."""
+    """Every `kind/name` on the page must be a file of tests/, so that no promise outlives its test."""
     for name in re.findall(r"`((?:promises|misuse|stress|fuzz|unit|models|mutants|real|install)/[\w/]+)`", page.read_text()):
-        name = re.sub(r"/(?:secure|linked|static)$", "", name)  # one program, run in another way
+        name = re.sub(r"/(?:secure|linked|static)$", "", name)  # the same program, run in another way
         if not any((tests / f"{name}{ending}").exists() for ending in (".c", ".cpp", ".sh", ".pml", ".patch")):
             raise DocsError(f"{page}: there is no test {name}")
 
 
 def names_of(src: Path) -> tuple[set[str], set[str]]:
-    """All that is called hak_… in src/, and all files there, as layer/file.h."""
+    """All hak_… names in src/, and all files there, as layer/file.h."""
     sources = [path for pattern in ("*.[ch]", "*.def") for path in src.rglob(pattern)]
     names = {name for path in sources for name in re.findall(r"\bhak_\w+", path.read_text())}
     return names, {str(path.relative_to(src)) for path in sources}
 
 
 def check_names(page: Path, names: set[str], files: set[str]) -> None:
-    """What the hand-written page calls hak_… stands in src/, and what it calls layer/file.h is a file there."""
+    """Every hak_… on the hand-written page must be in src/, and every layer/file.h must be a file there."""
     text = "".join(re.split(f"{re.escape(BEGIN)}.*?{re.escape(END)}", page.read_text(), flags=re.S))
     layers = "|".join(sorted({file.split("/")[0] for file in files if "/" in file}))
     named = set(re.findall(r"\b(hak_[a-z]\w*\w)", text))
@@ -308,7 +308,7 @@ def check_names(page: Path, names: set[str], files: set[str]) -> None:
 
 
 def first_sentence(path: Path) -> str:
-    """What the first line of a file says behind its name: `// name.h -- what it is.`, to the end of the sentence."""
+    """The description in a file's first line: `// name.h -- what it is.`, up to the end of the sentence."""
     text = []
     for line in path.read_text().split("\n"):
         if not line.startswith("//") or (text and line.strip() == "//"):
@@ -321,7 +321,7 @@ def first_sentence(path: Path) -> str:
 
 
 def low_to_high(names: set[str], rooms: check_layers.Rooms) -> list[str]:
-    """Each behind those that it includes, else by name. Of a cycle, the one first that includes the fewest of the rest."""
+    """Each after those that it includes, else by name. In a cycle, first the one that includes the fewest of the rest."""
     ordered: list[str] = []
     while len(ordered) < len(names):
         left = names.difference(ordered)
@@ -330,7 +330,7 @@ def low_to_high(names: set[str], rooms: check_layers.Rooms) -> list[str]:
 
 
 def rooms_table(src: Path, folder: Path) -> str:
-    """A line for each file of the folder, or pair of a .h and its .c: what it is. From low to high."""
+    """A line for each file of the folder, or pair of a .h and its .c, with its description. From low to high."""
     rows = ["| file | what it is |", "|---|---|"]
     names = {path.stem for pattern in ("*.[ch]", "*.def") for path in folder.glob(pattern)}
     for name in low_to_high(names, check_layers.rooms_of(src, folder.name)):
@@ -357,7 +357,7 @@ def rooms_page(src: Path) -> str:
 
 
 def check_markers(page: Path, lists: list[Path]) -> None:
-    """Each marker that CMake looks for at the top of a test is in the page's table."""
+    """Each marker that CMake looks for at the top of a test must be in the page's table."""
     read = " ".join(path.read_text() for path in lists)
     for name in re.findall(r'hak_marker\("[^"]*" "([^"$]+?)(?: \$\{\w+\})?"', read):
         name = re.sub(r"^(args in).*", r"\1", name.replace("\\\\", ""))
@@ -366,7 +366,7 @@ def check_markers(page: Path, lists: list[Path]) -> None:
 
 
 def check_cli_tests(page: Path, folder: Path) -> None:
-    """The last table names files of tests, and behind each the tests in it."""
+    """The last table names files of tests, each followed by the tests in it."""
     for row in page.read_text().split("## Tests")[1].splitlines():
         for part in row.split(";"):
             file, *names = re.findall(r"`([\w.]+)`", part) or [""]
@@ -381,7 +381,7 @@ def check_cli_tests(page: Path, folder: Path) -> None:
 
 
 def check_calls(page: Path, system: Path) -> None:
-    """The first column of the tables of calls has each call that is made, and no other."""
+    """The first column of the tables of calls must have each call that is made, and no other."""
     before = page.read_text().split("## What is tried again")[0]
     named = {name for row in re.findall(r"^\| (`[^|]*)\|", before, re.M) for name in re.findall(r"`(\w+)`", row)}
     made = {name for path in system.glob("*.[ch]")
@@ -391,7 +391,7 @@ def check_calls(page: Path, system: Path) -> None:
 
 
 def pages(root: Path) -> dict[Path, str]:
-    """What each generated file should hold."""
+    """The right content of each generated file."""
     src = root / "src"
     concurrency = root / "docs" / "concurrency.md"
     calls = root / "docs" / "system-calls.md"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run a program that must die: by SIGABRT, with exactly the line on stderr that its source expects.
 
-The source says it in a comment: `// expect: <regular expression>`. Exit code: 0 it died so,
+The line is in a comment of the source: `// expect: <regular expression>`. Exit code: 0 it died that way,
 1 it did not, 2 wrong usage, 77 the program cannot tell on this machine.
 """
 

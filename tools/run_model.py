@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """Check a model of a protocol, tests/models/*.pml, in all its interleavings, with spin.
 
-A model's head has a line for each way to build it other than as it stands:
+A model's head has a line for each other way to build it:
 
-    // variant: NAME  what is different, and has to hold as well
-    // mutant: NAME   a mistake: spin has to find that it breaks something
+    // variant: NAME  what is different, and must hold as well
+    // mutant: NAME   a mistake: spin must find that it breaks something
 
-A model with an `ltl` claim is searched for runs without end that break it, in which no process that can go on is
-passed over for ever (weak fairness); the others for a state that breaks an assertion, or in which nobody can go on.
+A model with an `ltl` claim is searched for endless runs that break it, in which no process that can go on is
+passed over for ever (weak fairness); the others for a state that breaks an assertion, or in which no process can go on.
 
-`// long search` in a model: it is optimised, and its states are stored as they are, quickly, in more memory.
+`// long search` in a model: it is compiled with optimisation, and states are stored uncompressed: faster, in more memory.
 
-`// step NAME` in a model marks what the allocator's sources call `step NAME of MODEL.pml`; both sides
-are compared by tools/gen_docs.py, which lists them in docs/concurrency.md.
+`// step NAME` in a model marks what the allocator's sources call `step NAME of MODEL.pml`; tools/gen_docs.py
+compares the two, and lists them in docs/concurrency.md.
 
 Exit code: 0 holds, and every mutant is refuted; 1 does not; 2 the model cannot be checked; 77 there is
 no spin here.
@@ -37,11 +37,11 @@ TOO_SMALL = re.compile(r"assertion violated \(count\[.*\]<\d+\)|max search depth
 
 
 class Broken(Exception):
-    """Nothing can be said about the model."""
+    """The model cannot be judged."""
 
 
 class Found(NamedTuple):
-    """What spin says of one way to build a model."""
+    """spin's result for one way to build a model."""
 
     states: int
     errors: int
@@ -49,7 +49,7 @@ class Found(NamedTuple):
 
 
 def ways(model: Path) -> list[tuple[str, str]]:
-    """Each way to build it: what is expected of it, and its name ('' for the model as it stands)."""
+    """Each way to build it: what is expected of it, and its name ('' for the unchanged model)."""
     return [("holds", "")] + [
         ("refuted" if kind == "mutant" else "holds", name)
         for kind, name in re.findall(r"^// (variant|mutant): (\w+)", model.read_text(), re.M)
@@ -70,7 +70,7 @@ def check(model: Path, name: str, build: Path) -> Found:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     run("spin", "-a", *([f"-D{name}"] if name else []), model, cwd=folder)
-    # Not optimised: most searches end within a second, and to compile pan.c well would take longer.
+    # Without optimisation: most searches end within a second, and it would take longer to compile pan.c well.
     is_long = re.search(r"^// long search$", model.read_text(), re.M) is not None
     how = ["-O1"] if is_long else ["-DCOLLAPSE"]
     is_endless = re.search(r"^ltl ", model.read_text(), re.M) is not None

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Put a mistake into a copy of the allocator and expect a test to notice.
+"""Put a mistake into a copy of the allocator and expect a test to notice it.
 
-A mutant is a patch. The text before its first difference says why it is wrong, and has the lines
+A mutant is a patch. The text before its first difference says what is wrong, and has the lines
 
     test: stress/handover      the test that must fail
     build: tsan                the preset to build (default: release)
     runs: 3                    how often the test may run until it notices (default: 1)
 
 Exit code: 0 noticed, 1 not noticed, 2 the mutant itself is broken (does not apply, does not
-compile, names no test), 77 the test is skipped here.
+compile, or names no test), 77 the test is skipped here.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 COPIED = ["CMakeLists.txt", "CMakePresets.json", "cmake", "src", "include", "tests", "tools"]
 SKIPPED = 77
-HANG_SECONDS = 120  # a mutant that hangs the test is noticed too
+HANG_SECONDS = 120  # a mutant that makes the test hang is noticed, too
 
 
 class Broken(Exception):
-    """The mutant says nothing about the tests."""
+    """The mutant proves nothing about the tests."""
 
 
 class Mutant(NamedTuple):
@@ -66,7 +66,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 @contextmanager
 def own_folder(folders: Path) -> Iterator[Path]:
-    """The first of `folders` that no other run has: what it holds was built for another mutant, mostly the same."""
+    """The first of `folders` that no other run uses: its content was built for another mutant, and is mostly the same."""
     for number in itertools.count():
         folder = folders / str(number)
         folder.mkdir(parents=True, exist_ok=True)
@@ -80,8 +80,8 @@ def own_folder(folders: Path) -> Iterator[Path]:
 
 
 def copy_sources(to: Path) -> None:
-    """Make `to` the same as the sources. Only what differs is written, and so compiled again: what has been
-    changed since, what the last mutant changed, and (by the patch) what this one changes."""
+    """Make `to` the same as the sources. Only files that differ are written, and so compiled again: those changed
+    since, those that the last mutant changed, and (by the patch) those that this one changes."""
     wanted = {}
     for name in COPIED:
         for path in [ROOT / name, *(ROOT / name).rglob("*")]:
@@ -93,7 +93,7 @@ def copy_sources(to: Path) -> None:
     for copy, path in wanted.items():
         if not copy.exists() or not filecmp.cmp(path, copy, shallow=False):
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, copy)  # with the time of now
+            shutil.copy(path, copy)  # with the present time
 
 
 def target_of(test: str) -> str:
@@ -105,7 +105,7 @@ def target_of(test: str) -> str:
 
 
 def kill_session(leader: int) -> None:
-    """Kill every process of the session, also those that made a process group of their own."""
+    """Kill every process of the session, also those with a process group of their own."""
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit() and os.getsid(int(entry.name)) == leader:
@@ -119,7 +119,7 @@ def test_outcome(test: str, build: Path) -> str:
     report = build / "mutant.xml"
     report.unlink(missing_ok=True)
     name = f"^([a-z0-9]+/)?{re.escape(test)}$"
-    # The first race says enough: what follows may never end. And only this build's tests are meant, though other
+    # The first race is enough: the rest may never end. And only this build's tests are meant, though other
     # mutants have other builds in the same folder (tools/test).
     environment = {**os.environ, "TSAN_OPTIONS": "halt_on_error=1", "HAKMEM_TEST_BUILDS": ""}
     ctest = subprocess.Popen(

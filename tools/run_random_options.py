@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Run programs under random combinations of options: any combination has to work.
+"""Run programs under random combinations of options: every combination must work.
 
     tools/run_random_options.py [--rounds N] [--seed N] [--seconds N] [--only NAME] BUILD
 
-The options and their ranges are those that the library itself describes (hak_option_describe). Each
-round draws a combination and runs every program under it, with the library preloaded; the modes come in
-turn. Where a program has one with the archive linked in, that is run as well. Seed 0 takes one from the
+The options and their ranges are those that the library itself reports (hak_option_describe). Each
+round draws a combination and runs every program under it, with the library preloaded; the modes take
+turns. If there is a form of a program with the archive linked in, that is run as well. Seed 0 takes one from the
 clock; the seed and each combination are printed, so that a failure can be repeated.
 
 Exit code: 0 all programs passed, 1 one failed, 2 wrong usage.
@@ -41,7 +41,7 @@ class Info(ctypes.Structure):
     ]
 
 
-# The last argument of each, its seed, is drawn.
+# The last argument of each is its seed, which is drawn.
 PROGRAMS = [
     ["stress_random_operations", "4", "10000", "1"],
     ["stress_blocks_freed_by_other_threads", "4", "10000", "1"],
@@ -51,8 +51,8 @@ PROGRAMS = [
     ["fuzz_random_programs", "500", "20", "1"],
     ["fuzz_many_threads", "6", "12000", "1"],
 ]
-MOST_SECONDS = 600  # of one program
-# The programs have no use for being refused memory, and nobody reads the files.
+MOST_SECONDS = 600  # of each program
+# The programs cannot use refused requests, and nobody reads the files.
 LEFT_OUT = {"limit_hard", "fail_at", "fail_rate"}
 TEXTS = {"ab": ["off", "ace=on|off", "decay_ms=10|1000", "magazine_bytes=4K|1M"]}
 
@@ -74,7 +74,7 @@ def value_of(option: Info, chance: random.Random) -> str:
         return chance.choice(TEXTS[option.name.decode()])
     if option.kind == b"switch":
         return chance.choice(["on", "off"])
-    # Small values and large ones are equally likely.
+    # Small and large values are equally likely.
     top = chance.randint(0, max(option.most.bit_length(), 1))
     return str(min(max(chance.getrandbits(top) if top else 0, option.least), option.most))
 
@@ -87,7 +87,7 @@ def combination(options: list[Info], mode: str, chance: random.Random) -> str:
 
 
 def programs_of(build: Path, only: str, library: str) -> list[tuple[list[str], str]]:
-    """Each program with its arguments, and what to preload: nothing where the archive is linked in."""
+    """Each program with its arguments, and the library to preload: none where the archive is linked in."""
     found = []
     for name, *rest in PROGRAMS:
         if name.endswith(only):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Print what a release is made of: a list in CycloneDX 1.5 (JSON), from the files that pin it.
+"""Print the parts of a release: a list in CycloneDX 1.5 (JSON), from the files that pin them.
 
-libhakmem has no parts but its own and the C library; the command line and its page have the crates of
+libhakmem consists of its own code and the C library; the command line and its HTML page have the crates of
 cli/Cargo.lock and the packages of cli/report/package-lock.json, each with its version and checksum. The
 same sources give the same list: it has no date.
 """

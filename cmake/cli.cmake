@@ -1,6 +1,6 @@
 # cli.cmake -- the command line, cli/, which cargo builds: build/hakmem, and its tests.
 #
-# Without a cargo that is new enough the library is built all the same, and the message says so.
+# Without a new enough cargo the library is still built, and the message says so.
 set(HAK_CARGO_OLDEST 1.85)
 
 find_program(HAK_CARGO cargo)
@@ -34,15 +34,15 @@ install(FILES "${pages}/_hakmem" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-
 install(FILES "${pages}/hakmem.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
 
 if(HAKMEM_TESTS)
-    # Compiled with the other tests, on top of what the release has compiled; what ctest runs then is quick. (Among what cargo
-    # makes is another build/cargo/release/hakmem. The target `cli` puts its own there again.)
+    # Compiled with the other tests, on top of what the release has compiled; then ctest only has to run them. (cargo
+    # also makes another build/cargo/release/hakmem. The target `cli` puts its own there again.)
     set(test_arguments test --release --config "${PROJECT_SOURCE_DIR}/cli/tests.toml" --tests ${cargo_arguments})
     add_custom_target(cli_tests
         COMMAND "${HAK_CARGO}" ${test_arguments} --no-run
         USES_TERMINAL VERBATIM)
-    add_dependencies(cli_tests cli) # not both at a time: cargo locks its folder
+    add_dependencies(cli_tests cli) # not both at the same time: cargo locks its folder
     add_test(NAME cli COMMAND "${HAK_CARGO}" ${test_arguments} --no-fail-fast)
-    # The longest test, which often waits: others run beside it, and it does not come last.
+    # The longest test, which often waits: others run beside it, and it is not started last.
     set_tests_properties(cli PROPERTIES LABELS cli TIMEOUT 900 COST 1000
         ENVIRONMENT "HAKMEM_BUILD=${PROJECT_BINARY_DIR}")
 endif()

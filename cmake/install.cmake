@@ -22,13 +22,13 @@ string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/hakmem.pc.in" "${PROJECT_BINARY_DIR}/objects/hakmem.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/objects/hakmem.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
-# The documents, laid out as in the sources: their links to each other lead somewhere, and what help, man
-# pages and the header name, as docs/options.md, is there.
+# The documents, laid out as in the sources: their links to each other work, and files named by help, man
+# pages and the header, such as docs/options.md, exist.
 install(FILES README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md RELEASING.md SECURITY.md LICENSE
     DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY docs contrib DESTINATION "${CMAKE_INSTALL_DOCDIR}" PATTERN man3 EXCLUDE)
 
-# The pages of the C API, and for each other function that a page is about a line that leads there.
+# The pages of the C API, and for each other function of a page a line that leads to the page.
 file(GLOB api_pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/man3/*.3")
 set(page_links "${PROJECT_BINARY_DIR}/objects/man3")
 file(REMOVE_RECURSE "${page_links}")

@@ -1,7 +1,7 @@
-# report.cmake -- the page that `hakmem report` fills in: build/report.html, bundled by npm.
+# report.cmake -- the HTML page that `hakmem report` fills in: build/report.html, bundled by npm.
 #
-# The packages go into the build folder, so that the sources stay as they are. Without npm the rest is
-# built all the same, and the message says so.
+# The packages go into the build folder, so that the sources do not change. Without npm the rest is
+# still built, and the message says so.
 find_program(HAK_NPM npm)
 find_program(HAK_NODE node)
 if(NOT HAK_NPM OR NOT HAK_NODE)
@@ -23,7 +23,7 @@ add_custom_command(
     WORKING_DIRECTORY "${PROJECT_BINARY_DIR}/report"
     COMMENT "Fetching the packages of the report"
     VERBATIM)
-file(MAKE_DIRECTORY "${report_folder}") # the working directory has to be there
+file(MAKE_DIRECTORY "${report_folder}") # the working directory must exist
 add_custom_command(
     OUTPUT "${PROJECT_BINARY_DIR}/report.html"
     COMMAND "${CMAKE_COMMAND}" -E copy_directory "${report}/src" "${report_folder}/src"

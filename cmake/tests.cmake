@@ -1,8 +1,8 @@
-# tests.cmake -- how a program becomes a test. tests/CMakeLists.txt says which programs there are.
+# tests.cmake -- turns a program into a test. tests/CMakeLists.txt says which programs there are.
 #
 # A test's source says at its top what it needs, in comments that tests/README.md lists.
 
-# Everything the tests need that `make` alone does not build; and what only those of the label `soak` need.
+# What the tests need and `make` alone does not build; and what only those with the label `soak` need.
 add_custom_target(tests)
 add_custom_target(soak_tests)
 
@@ -25,9 +25,9 @@ function(hak_marker source name result)
     endif()
 endfunction()
 
-# What takes too long for `make test` in this build, of which it is not the first: tools/soak runs it (`// soak in: BUILDS`). For
-# another machine that is also a promise's second form, linked, where it also runs preloaded: what differs in an archive is the
-# linking, which the static ones have as well. For another C library so are the storms.
+# Tests that take too long for `make test` in this build, which is not the first one: tools/soak runs them (`// soak in: BUILDS`). For
+# another machine that includes a promise's linked form, if it also runs preloaded: with an archive only the
+# linking differs, which the static forms cover as well. For another C library it includes the stress tests.
 function(hak_is_for_soak name source result)
     string(REPLACE "/" "" build "${HAKMEM_TEST_PREFIX}")
     hak_marker("${source}" "soak in" builds)
@@ -44,23 +44,23 @@ function(hak_is_for_soak name source result)
     endif()
 endfunction()
 
-# Compile `target` as the tests are.
+# Compile `target` as the tests are compiled.
 function(hak_compile_for_tests target)
     target_link_libraries(${target} PRIVATE hak_test_options)
-    # Allocations are what the tests are about: the compiler may not leave any out.
+    # Allocations are what the tests are about: the compiler must not remove any.
     target_compile_options(${target} PRIVATE
         -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
         -fno-builtin-aligned_alloc -fno-builtin-posix_memalign -fno-builtin-memalign)
 endfunction()
 
-# Add an executable that is built for the tests only.
+# Add an executable that is built only for the tests.
 function(hak_add_program target source)
     add_executable(${target} EXCLUDE_FROM_ALL "${source}" ${ARGN})
     hak_compile_for_tests(${target})
     hak_build_for_tests(${target} "${source}")
 endfunction()
 
-# Add one that is linked from the object of `compiled`, which has been made of the same source.
+# Add an executable that is linked from the object of `compiled`, which was made from the same source.
 function(hak_link_program target source compiled)
     add_executable(${target} EXCLUDE_FROM_ALL "$<TARGET_OBJECTS:${compiled}>")
     set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
@@ -80,8 +80,8 @@ function(hak_build_for_tests target source)
     endif()
 endfunction()
 
-# It is run with the library preloaded. What it calls that only this library has, as musl has no malloc_trim and an older glibc
-# no mallinfo2, the linker finds there, behind all that the C library has.
+# `target` is run with the library preloaded. Some functions only this library has, as musl has no malloc_trim and an older glibc no
+# mallinfo2: the linker finds these in it, after all those of the C library.
 function(hak_preload_into target)
     add_dependencies(${target} hakmem)
     if(NOT HAK_HAVE_MALLINFO2)
@@ -124,13 +124,13 @@ function(hak_add_test name)
     list(APPEND environment ${ARG_ENV})
     set(launch ${CMAKE_CROSSCOMPILING_EMULATOR})
     if(HAKMEM_MTE)
-        # qemu 7.2 faults when a pointer with a tag, the right one, clears a line (dc zva): a memset that does not.
+        # qemu 7.2 faults when a correctly tagged pointer clears a line (dc zva): use a memset without it.
         list(APPEND launch -E "GLIBC_TUNABLES=glibc.cpu.name=kunpeng920")
     endif()
     if(ARG_PRELOAD AND launch)
         list(APPEND launch -E "LD_PRELOAD=$<TARGET_FILE:hakmem>")
     elseif(ARG_PRELOAD)
-        # Not in the test's environment: a script in front of the program would get it too.
+        # Not in the test's environment: a script in front of the program would get it, too.
         set(launch env "LD_PRELOAD=$<TARGET_FILE:hakmem>")
     endif()
     if(NOT timeout)
@@ -152,7 +152,7 @@ function(hak_add_test name)
     if(serial)
         set_tests_properties("${HAKMEM_TEST_PREFIX}${name}" PROPERTIES RUN_SERIAL ON)
     elseif(sleeps)
-        # With as many jobs as processors nothing runs beside it.
+        # With as many jobs as processors nothing else runs at the same time.
         cmake_host_system_information(RESULT processors QUERY NUMBER_OF_LOGICAL_CORES)
         set_tests_properties("${HAKMEM_TEST_PREFIX}${name}" PROPERTIES
             LABELS "${ARG_LABEL};sleeps" PROCESSORS ${processors})
@@ -177,7 +177,7 @@ function(hak_add_paged_tests name)
     endforeach()
 endfunction()
 
-# The programs of a folder of tests, as <result>; a folder need not exist.
+# The programs of a folder of tests, as <result>; the folder need not exist.
 function(hak_test_sources folder result)
     file(GLOB sources CONFIGURE_DEPENDS
         "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c" "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp")

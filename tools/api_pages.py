@@ -24,9 +24,9 @@ cc program.c $(pkg-config --cflags --libs hakmem)
 cc program.c $(pkg-config --cflags hakmem) $(pkg-config --variable=archive hakmem) -pthread
 """
 ABOUT_BUILDING = [
-    "The first line links the shared library, which the program has to find each time that it starts: in",
-    "a folder that ldconfig(8) knows, by $(pkg-config --variable=rpath hakmem) behind that line, or by LD_LIBRARY_PATH.",
-    "The second one links the archive into the program.",
+    "The first line links the shared library. The program must find it at each start: in a folder that",
+    "ldconfig(8) knows, by $(pkg-config --variable=rpath hakmem) at the end of that line, or by LD_LIBRARY_PATH.",
+    "The second line links the archive into the program.",
 ]
 
 
@@ -136,7 +136,7 @@ def as_typed(text: str) -> list[str]:
 def heading(name: str, names: list[str], title: str, version: str) -> list[str]:
     return [
         f'.TH {name} 3 " " "hakmem {version}" "hakmem"',
-        ".nr HY 0",  # names that are cut in two cannot be copied
+        ".nr HY 0",  # a name that is split at the end of a line cannot be copied
         ".hy 0",
         ".SH NAME",
         f"{', '.join(names)} \\- {escaped(title)}",

@@ -3,7 +3,7 @@ import java.util.ArrayDeque;
 import java.util.zip.CRC32;
 import java.util.zip.Deflater;
 
-/** Direct buffers and zlib, which Java has from malloc; its own heap is not. Then waits until its input ends. */
+/** Direct buffers and zlib, whose memory comes from malloc; that of Java's own heap does not. Then waits until its input ends. */
 class App {
     public static void main(String[] arguments) throws Exception {
         ArrayDeque<ByteBuffer> kept = new ArrayDeque<>();

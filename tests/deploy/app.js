@@ -1,4 +1,4 @@
-// Buffers of 5,000 to 20,000 bytes, which node has from malloc; then waits until its input ends.
+// Buffers of 5,000 to 20,000 bytes, which node gets from malloc; then waits until its input ends.
 const { createHash } = require("crypto");
 
 const digest = createHash("md5");

@@ -1,5 +1,5 @@
 <?php
-// What php-fpm runs: strings of 600 to 5,000 bytes.
+// The page that php-fpm runs: strings of 600 to 5,000 bytes.
 $number = (int) $_SERVER["QUERY_STRING"];
 $made = [];
 for ($n = 0; $n < 2000; $n++) {

@@ -1,4 +1,4 @@
-// Four threads that make strings and hand them on; then waits until its input ends.
+// Four threads that make strings and pass them on; then waits until its input ends.
 use std::io::Read;
 use std::sync::mpsc;
 use std::thread;

@@ -1,4 +1,4 @@
-# What puma serves: strings of 600 to 5,000 bytes, of which a tenth stays for a while.
+# The application that puma serves: strings of 600 to 5,000 bytes, of which a tenth stays for a while.
 require "digest"
 
 KEPT = []

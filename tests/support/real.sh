@@ -1,7 +1,7 @@
 # real.sh -- what the scripts in tests/real share. Sourced, with the script's arguments.
 #
 # Each runs a program that people use, without the library and with it, and
-# compares what it printed. Usage: <script>.sh [path of libhakmem.so]; without an
+# compares its output. Usage: <script>.sh [path of libhakmem.so]; without an
 # argument the path is in HAKMEM_LIB. Exit: 0 the same, 1 not, 77 no such program
 # here, 2 usage.
 # shellcheck shell=bash
@@ -30,7 +30,7 @@ under() {
     env LD_PRELOAD="$library" "$@"
 }
 
-# The loader says whom a program's calls of malloc go to; ask it, and believe nothing else.
+# The loader says which malloc a program's calls go to; ask the loader, and trust nothing else.
 prove() {
     rm -f "$work"/bindings.*
     env LD_PRELOAD="$library" LD_BIND_NOW=1 LD_DEBUG=bindings LD_DEBUG_OUTPUT="$work/bindings" \

@@ -1,6 +1,6 @@
 # A service that keeps records, structs of strings and lists: records.rb SOCKET.
-# fill N: N records are made and kept; keep N: one in N stays, at random; clear: none stays. Garbage is
-# collected after both.
+# fill N: N records are made and kept; keep N: one in N stays, at random; clear: none stays. After keep and clear,
+# garbage is collected.
 require 'socket'
 
 Record = Struct.new(:name, :note, :steps)
@@ -20,7 +20,7 @@ until command == 'end'
       Record.new("record #{number}", 'x' * (20 + number * 104_729 % 600), steps)
     end
   when 'keep'
-    # Primes that make of numbers what looks like chance.
+    # Primes that turn numbers into seemingly random ones.
     records = records.select.with_index { |_, at| (at * 611_953 % 1_000_003 % count).zero? }
     GC.start
   when 'clear'

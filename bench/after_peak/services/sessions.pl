@@ -17,7 +17,7 @@ sub obey {
     if ($command eq 'fill') {
         $sessions{$_} = session($_) for 1 .. $count;
     } elsif ($command eq 'keep') {
-        # Primes that make of numbers what looks like chance.
+        # Primes that turn numbers into seemingly random ones.
         delete @sessions{ grep { $_ * 611953 % 1000003 % $count } keys %sessions };
     } elsif ($command eq 'clear') {
         %sessions = ();

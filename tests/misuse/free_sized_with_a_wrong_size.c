@@ -1,7 +1,7 @@
 // expect: hakmem: wrong size: 0x[0-9a-f]+ was freed as 1000 bytes but is a block of 64 bytes
 // env: HAKMEM_CHECK=1
 //
-// free_sized with another size than malloc got.
+// free_sized with a size other than the requested one.
 #include "../support/misuse.h"
 
 int main(void)

@@ -1,6 +1,6 @@
 // expect: hakmem: wrong size: 0x[0-9a-f]+ was freed as 1000 bytes but is a block of 64 bytes
 //
-// Without option check the size is looked at when the magazine is full.
+// Without option check the size is checked when the magazine is full.
 #include "../support/misuse.h"
 
 int main(void)

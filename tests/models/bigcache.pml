@@ -117,7 +117,7 @@ proctype sweeper()
     :: !is_last ->
         is_last = threads_done;
         if
-        :: is_last -> at = 0; VIEW(me, HOT) = count[HOT] // all has been seen by then
+        :: is_last -> at = 0; VIEW(me, HOT) = count[HOT] // by then it has seen everything
         :: else
         fi;
         load_relaxed(HOT, block);

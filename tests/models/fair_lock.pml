@@ -57,7 +57,7 @@ inline serve_next()
 #ifdef LAST_FIRST
         turn = (drawn + NUMBERS - 1) % NUMBERS;
         if
-        :: turn != served -> // the first one's number is another's from now on
+        :: turn != served -> // from now on the first thread's number is another one's
             drawn = (drawn + NUMBERS - 1) % NUMBERS
         :: else -> served = (served + 1) % NUMBERS
         fi
@@ -90,7 +90,7 @@ active [THREADS] proctype thread()
             word = word + ONE_DRAWN;
             do
             :: turn == number -> break
-            :: turn != number && (word & HELD) == 0 -> // of those that see it free, one
+            :: turn != number && (word & HELD) == 0 -> // one of the threads that see it free
                 atomic {
                     if
                     :: (word & HELD) == 0 -> word = word | HELD; is_mine = true

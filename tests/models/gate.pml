@@ -119,7 +119,7 @@ proctype taker(byte me)
     }
 }
 
-// Its time may be over whatever it waits for.
+// The time may be up at each of its waits.
 proctype asker()
 {
     byte me = 3, at, q, seen, expected;
@@ -138,7 +138,7 @@ proctype asker()
         if
         :: is_mine ->
             load_relaxed(GATE, seen); // step keep
-            assert(seen == 0); // nobody else can have closed it
+            assert(seen == 0); // no other thread can have closed it
             read_plain(DATA, seen);
             seen = 0;
             drop()

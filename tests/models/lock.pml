@@ -53,7 +53,7 @@ inline add(p, more, before)
     }
 }
 
-// hak_os_wait: the kernel compares the newest value. (A time limit changes nothing for who asks again.)
+// hak_os_wait: the kernel compares the newest value. (A time limit makes no difference if the thread tries again.)
 inline wait_while(p, is)
 {
     atomic {
@@ -76,11 +76,11 @@ inline wait_a_moment(p, is)
     }
     if
     :: sleeps_on[me] == AWAKE
-    :: true -> sleeps_on[me] = AWAKE // its time is over
+    :: true -> sleeps_on[me] = AWAKE // its time is up
     fi
 }
 
-// hak_os_wake: one of those who sleep, whichever. hak_os_wake_numbered: all, of which each but one finds it was not meant.
+// hak_os_wake: wakes any one of the sleeping threads. hak_os_wake_numbered: wakes all; all but one find that another was meant.
 inline wake_one(p)
 {
     atomic {
@@ -225,7 +225,7 @@ inline take()
     assert(holders == 1)
 }
 
-// Once it asks, and sleeps until it is woken or its time is over.
+// The thread asks once, and sleeps until it is woken or its time is up.
 inline take_within(has_it)
 {
     cas_word(FREE, HELD); // step try

@@ -68,7 +68,7 @@ inline load_any(p, result, acquires)
 inline append(p, v)
 {
     count[p]++;
-    assert(count[p] < VALUES); // else the model is too small
+    assert(count[p] < VALUES); // otherwise the model is too small
     value[(p) * VALUES + count[p]] = v;
     VIEW(me, p) = count[p]
 }
@@ -85,7 +85,7 @@ inline store_any(p, v, releases)
     }
 }
 
-// `old`: what was there.
+// `old`: the value before.
 inline swap_any(p, v, old, acquires, releases)
 {
     d_step {
@@ -108,7 +108,7 @@ inline swap_any(p, v, old, acquires, releases)
     }
 }
 
-// Stores `v` if the newest value is `expected`, which becomes the newest otherwise.
+// Stores `v` if the newest value is `expected`; otherwise `expected` becomes the newest value.
 inline cas_any(p, expected, v, done, acquires, releases)
 {
     atomic {
@@ -167,7 +167,7 @@ inline full_fence(t)
     }
 }
 
-// The other threads pass it one after the other, while all go on.
+// The other threads pass it one after the other, while all continue.
 inline barrier_all()
 {
     full_fence(me);
@@ -179,7 +179,7 @@ inline barrier_all()
 }
 
 #ifdef LOCKS
-// struct hak_lock, as lock.pml shows it to be: who takes it sees what its last holder saw.
+// struct hak_lock, as lock.pml proves it: a thread that takes it sees what the last holder saw.
 bool held[LOCKS];
 byte left[LOCKS * PLACES];
 

@@ -98,7 +98,7 @@ proctype adopter()
     lock_drop(ADOPTER)
 }
 
-// It finds the slab in the list of the cache that it asks.
+// The thread finds the slab in the list of the cache that it asks.
 proctype taker()
 {
     byte me = 1, at, q, other, from, looked;
@@ -132,7 +132,7 @@ proctype taker()
     lock_drop(ORPHANS)
 }
 
-// A new thread's, or the sweeper's with a dead cache: one after the other in either order.
+// What a new thread and the sweeper do with a dead cache: one after the other, in either order.
 proctype other_thread()
 {
     byte me = 2, at, q, other, looked, state, turn, from;
@@ -175,7 +175,7 @@ proctype other_thread()
             fi;
             lock_drop(ORPHANS);
             lock_drop(TAKER)
-        :: true -> // the taker's cache is asked by somebody who holds the adopter's lock
+        :: true -> // a thread that holds the adopter's lock asks the taker's cache
             lock_take(ADOPTER);
             from = TAKER;
 #ifdef WAITS_FOR_TWO
@@ -193,7 +193,7 @@ proctype other_thread()
     od
 }
 
-// hak_inbox_put_direct: whoever owns the slab.
+// hak_inbox_put_direct: into the slab, whichever cache owns it.
 proctype freer()
 {
     byte me = 3, at, q, other, owner, tag, looked, made;

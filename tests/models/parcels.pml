@@ -115,7 +115,7 @@ proctype sender(byte me)
         fi;
         lock_drop(0);
         if
-        :: parcel != NONE -> send(parcel) // it is used again
+        :: parcel != NONE -> send(parcel) // the parcel is reused
         :: else
         fi
     :: else

@@ -66,7 +66,7 @@ active proctype thread_b()
     bool taken;
     do
     :: slow_path(CACHE_B, CACHE_A)
-    :: // it ends: its cache is buried, and broken up when there are too many
+    :: // the thread ends: its cache becomes a dead one, and is broken up if there are too many
         TAKE(CACHE_B); DROP(CACHE_B);
         TAKE(REGISTRY); DROP(REGISTRY);
         TRY(CACHE_B, taken);
@@ -74,19 +74,19 @@ active proctype thread_b()
         :: taken -> TAKE(ORPHANS); DROP(ORPHANS); DROP(CACHE_B)
         :: else
         fi
-    :: // it begins: taken over, with the registry's lock
+    :: // the thread starts: it reclaims a cache, with the registry's lock
         TAKE(REGISTRY); TAKE(CACHE_B); DROP(CACHE_B); DROP(REGISTRY)
     :: // a thread without a cache frees
         TAKE(LATE); DROP(LATE)
     od
 }
 
-// The sweeper's own cache is left out: nobody else takes its lock without the sweep's.
+// The sweeper's own cache is left out: no other thread takes its lock without the sweep's.
 active proctype sweeper()
 {
     bool taken;
     do
-    :: // a sweep, and the end of a heap, which no sweep may meet
+    :: // a sweep, and the end of a heap, which must not coincide with a sweep
 #ifdef SWEEPS_UNRANKED
         TAKE(CACHE_A); TAKE(SWEEP);
         DROP(CACHE_A);
@@ -108,7 +108,7 @@ active proctype sweeper()
 active proctype forker()
 {
     do
-    :: // fork, and who reads exact statistics
+    :: // fork, and a thread that reads exact statistics
         TAKE(SWEEP);
 #ifdef FORKS_BACKWARDS
         TAKE(ARENA);

@@ -59,7 +59,7 @@ inline cache_make()
         lock_drop(cache)
 #endif
     :: else ->
-        assert(made < CACHES); // no more than threads at a time
+        assert(made < CACHES); // at most as many as threads at a time
         made++;
         cache = made;
         write_plain(MAGAZINES(cache), 1);

@@ -73,7 +73,7 @@ inline take_sample(block)
 inline free_block(block)
 {
     load_relaxed(MARK, looked);
-    assert(looked != 0); // or the sample survives its block
+    assert(looked != 0); // otherwise the sample survives its block
     load_relaxed(FILTER, looked); // step forget
     assert(looked != 0);
     looked = 0;

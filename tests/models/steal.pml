@@ -29,10 +29,10 @@
 #define BLOCKS (SLOTS + 1) // the last one is with the owner
 
 mtype = { IN_MAGAZINE, WITH_OWNER, IN_SLAB };
-mtype where[BLOCKS + 1] = IN_MAGAZINE; // what is true, for the assertions
+mtype where[BLOCKS + 1] = IN_MAGAZINE; // the truth, for the assertions
 bool ended;
 
-// Under the lock.
+// With the lock.
 byte bottom;
 byte fence_at; // 0: none
 byte fenced;
@@ -71,7 +71,7 @@ inline unfence()
     fi
 }
 
-// hak_refill: what is behind a fence; if there is none, the slab would give blocks.
+// hak_refill: takes the block behind a fence; without a fence the slab would give blocks.
 inline refill()
 {
     lock_take(0);
@@ -98,7 +98,7 @@ inline refill()
     lock_drop(0)
 }
 
-// hak_magazine_spill: the lower half goes, the rest moves down.
+// hak_magazine_spill: the lower half leaves, the rest moves down.
 inline spill(freed)
 {
     lock_take(0);
@@ -166,7 +166,7 @@ proctype owner()
             fi
         fi
     od;
-    ended; // and now it allocates all that is there
+    ended; // then the owner allocates all blocks that are left
     do
     :: true ->
         load_relaxed(TOP, top);
@@ -205,7 +205,7 @@ inline steal()
     :: fence_at != 0 ->
 #ifndef NO_BARRIER
         if
-        :: goto undecided // the kernel has refused it
+        :: goto undecided // the kernel has refused the barrier
         :: true
         fi;
         barrier_all(); // step barrier: every store before it is seen, every load after it sees

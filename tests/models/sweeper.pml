@@ -24,7 +24,7 @@
 #define NONE 0
 
 byte started; // how many sweepers so far
-byte at_work; // now
+byte at_work; // sweepers at work now
 
 proctype sweeper(byte me)
 {
@@ -92,7 +92,7 @@ proctype freer(byte me)
         if
         :: is_ours ->
             atomic {
-                assert(started < SWEEPERS); // else the model is too small
+                assert(started < SWEEPERS); // otherwise the model is too small
                 for (q : 0 .. PLACES - 1) {
                     VIEW(FREERS + started, q) = VIEW(me, q);
                 }

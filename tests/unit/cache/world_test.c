@@ -1,4 +1,4 @@
-// What fork does with the locks of caches: it reads them behind a gate, where a barrier can be had.
+// How fork handles the locks of caches: it reads them behind a gate, if the kernel grants a barrier.
 #include "cache/world.h"
 
 #include <sys/wait.h>

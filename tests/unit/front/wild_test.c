@@ -151,7 +151,7 @@ static void somebody_asks(void)
 static void outside_the_window(void)
 {
     if (HAK_TSAN) {
-        return; // its window lies where the kernel chooses
+        return; // the kernel chooses its window
     }
     hak_fake.refuse_hints = true;
     char *large[3];

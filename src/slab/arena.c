@@ -7,7 +7,7 @@
 
 struct hak_arena hak_arena;
 
-// With two processors a lock of the arena's is seldom waited for, and superslabs that threads share are fuller.
+// With two processors, threads seldom wait for the arena's lock, and shared superslabs are fuller.
 enum { PROCESSORS_OF_ONE_SHARD = 2 };
 
 static unsigned shards_wanted(void)
@@ -24,7 +24,7 @@ static unsigned shards_wanted(void)
     return count;
 }
 
-// What a shard may keep to itself of what the sums should say, and all together: half of a sixteenth of the memory.
+// The most that all shards together may withhold from a sum: half of a sixteenth of the memory, and at most this per shard.
 #define UNTOLD_MOST HAK_MIB(64)
 
 static void shard_start(struct hak_shard *shard)
@@ -50,7 +50,7 @@ void hak_arena_start(void)
     hak_store_release(&hak_arena.is_started, true); // pairs with: hak_arena_is_started
 }
 
-// What the sums do not know yet is added: a limit is a limit.
+// Adds what the sums do not contain yet: the limit is exact.
 bool hak_arena_has_room(size_t bytes)
 {
     if (!hak_arena_is_limited()) {
@@ -151,7 +151,7 @@ static size_t untold_most(void)
     return is_limited ? 0 : hak_least(part / 2, UNTOLD_MOST);
 }
 
-// Who has a shard's lock after us knows what we have said; who had it before has told us.
+// Whoever takes a shard's lock after us sees the new untold_most; whoever held it before us has already counted.
 void hak_arena_tell(bool may_be_late)
 {
     if (hak_arena.shard_mask == 0) {

@@ -6,13 +6,13 @@
 #include "os/os.h"
 #include "slab/hooks.h"
 
-// What may wait to be given back, and what the magazines of all threads that run at the same time
-// may hold: each a sixteenth of the memory. So much may also wait of what was in use lately, unless a group limits the
-// memory: beyond that the kernel ends a process, and others in the group have peaks, too.
+// Free memory that waits for its purge, and the magazines of all running threads, may each take a sixteenth of the
+// memory. As much again may wait after a peak, unless a control group limits the memory: beyond such a limit the
+// kernel kills a process, and the group's other processes have peaks, too.
 enum { PART_OF_MEMORY = 16 };
 #define DIRTY_LEAST    HAK_MIB(1)
 #define MAGAZINE_LEAST HAK_KIB(64)
-// With less memory than 128 huge pages, one that is touched in a single place is too dear.
+// With less memory than 128 huge pages, a huge page of which the program touches only one place is too expensive.
 #define HUGE_MEMORY_LEAST HAK_MIB(256)
 
 static void fit_down(_Atomic(uint64_t) *option, uint64_t value, uint64_t least)
@@ -41,12 +41,12 @@ void hak_defaults_fit_locked(void) HAK_REQUIRES(&hak_arena.lock)
     const struct hak_share share = hak_control_group_read_share();
     const uint64_t part = share.memory_bytes / PART_OF_MEMORY;
     hak_store_relaxed(&hak_arena.part_bytes, part);
-    if (share.memory_used == 0) { // no group limits it
+    if (share.memory_used == 0) { // no control group limits the memory
         hak_store_relaxed(&hak_arena.peak_most, part);
     }
     hak_hook_share_locked(&share);
     fit_down(&hak_options.dirty_bytes, part, DIRTY_LEAST);
-    // Groups may have the time of fewer processors, which leaves each of them more: no file is read where all have enough.
+    // A control group may grant fewer processors; then each may hold more. If the value fits all processors, no file is read.
     if (part / hak_os_processors() < hak_load_relaxed(&hak_options.magazine_bytes)) {
         fit_down(&hak_options.magazine_bytes,
                  part / hak_control_group_read_processors(),

@@ -7,7 +7,7 @@
 #include "slab/hooks.h"
 #include "slab/runs.h"
 
-// The largest item that a unit has room for, between guards as well.
+// The largest item that fits into a unit, even between guards.
 #define ITEM_MOST HAK_KIB(32)
 
 static bool pool_has(size_t bytes)
@@ -19,7 +19,7 @@ static bool pool_has(size_t bytes)
     return item != NULL;
 }
 
-// Nobody can touch so much at each end from now on: blocks of the program lie beside it. Or nothing has changed.
+// Make `bytes` at each end inaccessible, for good: the program's blocks lie beside them. False: nothing has changed.
 static bool guard_ends(char *unit, size_t bytes)
 {
     return bytes == 0 ||

@@ -7,7 +7,7 @@
 #include "meta/map.h"
 #include "slab/superslabs.h"
 
-// The units at multiples of `align_units`, as bits.
+// A bit for each unit at a multiple of `align_units`.
 static uint64_t aligned_bits(unsigned align_units)
 {
     uint64_t bits = 0;
@@ -17,7 +17,7 @@ static uint64_t aligned_bits(unsigned align_units)
     return bits;
 }
 
-// Where in `super` a run fits; resident pages before untouched ones. 64: nowhere.
+// The first unit in `super` at which a run fits; dirty units are preferred to untouched ones. 64: none.
 static unsigned super_find(const struct hak_super *super, unsigned units, uint64_t aligned)
 {
     uint64_t starts = hak_bit_rows(super->dirty_units, units) & aligned;
@@ -44,7 +44,7 @@ static bool shard_find_inside_locked(struct hak_shard *shard,
         }
         gap->slot = slot;
         gap->unit = super_find(hak_map_in_slot(slot), units, aligned);
-        slot++; // the row is long enough, but may begin at the wrong place
+        slot++; // the row is long enough, but may be misaligned
         if (--looks == 0) {
             row = units + align_units - 1;
             row = row < HAK_SUPER_UNITS ? row : HAK_SUPER_UNITS;
@@ -53,11 +53,11 @@ static bool shard_find_inside_locked(struct hak_shard *shard,
     return true;
 }
 
-// A run up to here does not go on from one superslab into the next: one that does takes longer to
-// find by an address in it.
+// Runs of up to this many units lie within one superslab: in a run that crosses superslabs, the
+// lookup of an address takes longer.
 #define INSIDE_MAX 8
 
-// A gap for a run, in what the shard has from `slot` on. `looks`: see gaps.h.
+// Find a gap for a run in the shard's superslabs from `slot` on. `looks`: see gaps.h.
 static bool shard_look_locked(struct hak_shard *shard,
                               uint64_t slot,
                               unsigned units,
@@ -71,15 +71,15 @@ static bool shard_look_locked(struct hak_shard *shard,
             hak_gaps_find_across(&shard->gaps, slot, units, align_units, looks, gap));
 }
 
-// A gap for a run in what is mapped for it.
+// Map superslabs for a run, and find a gap in them.
 static bool shard_find_new_locked(struct hak_shard *shard,
                                   unsigned units,
                                   unsigned align_units,
                                   bool wants_huge,
                                   struct hak_gap *gap) HAK_REQUIRES(&shard->lock)
 {
-    // What lies free before the place of the next mapping is a part of it, if it really comes there
-    // and the alignment allows it.
+    // Free units just before the place of the next mapping become a part of the gap, if the mapping
+    // really comes there and the alignment allows it.
     const unsigned before =
         units > INSIDE_MAX ? hak_gaps_before(&shard->gaps, hak_superslabs_next_slot()) : 0;
     const unsigned missing = before < units ? units - before : units;
@@ -92,7 +92,7 @@ static bool shard_find_new_locked(struct hak_shard *shard,
         }
         slot = hak_superslabs_grow_locked(shard, units, wants_huge);
     }
-    // Without memory every row that there is may be looked at.
+    // Out of memory: look at every row of free units.
     return shard_look_locked(
         shard, slot != UINT64_MAX ? slot : 0, units, align_units, UINT_MAX, gap);
 }

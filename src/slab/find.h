@@ -1,4 +1,4 @@
-// find.h -- where a run is put: in the first gap by address (gaps.h), and what is done when a shard has none.
+// find.h -- where a run is put: into the first gap by address (gaps.h); and what a shard does when it has none.
 //
 // Owns      nothing.
 // Threads   the holder of the shard's lock.
@@ -6,7 +6,7 @@
 
 #include "slab/arena.h"
 
-// A gap for a run, in what there is or, if the shard may grow, in what is added for it, with huge pages or without.
+// Find a gap for a run: in the shard's superslabs or, with `may_grow`, in new ones, which use huge pages if `wants_huge`.
 HAK_INTERNAL bool hak_find_gap_locked(struct hak_shard *shard,
                                       unsigned units,
                                       unsigned align_units,

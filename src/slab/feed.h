@@ -9,5 +9,5 @@
 
 #include "base/compiler.h"
 
-// Give the pool a unit of that shard if it lacks `bytes`, for the bitmap of a slab of `units`, and more than `units` units are free.
+// Give the pool a unit of that shard if it lacks `bytes`, for the bitmap of `units` units, and more than `units` units are free.
 HAK_INTERNAL bool hak_feed_pool(unsigned shard, unsigned units, size_t bytes);

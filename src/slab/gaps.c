@@ -7,21 +7,21 @@
 #include "meta/pool.h"
 #include "os/os.h"
 
-// What lies free in 2^height superslabs next to each other, the leaves being one each. All zeros where there are none.
-// Long rows are counted up to UINT16_MAX units, which is as many as a run may have.
+// A node describes the free units in 2^height neighbouring superslabs; a leaf describes one. All zeros where there are
+// none. The lengths of long rows end at UINT16_MAX units, the most that a run may have.
 struct hak_gaps_node {
-    uint8_t inside;   // the longest row inside a superslab
-    uint8_t start;    // the longest at the beginning of one
-    uint16_t head;    // the row at the beginning of all
-    uint16_t tail;    // the row at the end of all
+    uint8_t inside;   // the longest row within a superslab
+    uint8_t start;    // the longest row at the start of a superslab
+    uint16_t head;    // the row at the start of the whole range
+    uint16_t tail;    // the row at the end of the whole range
     uint16_t longest; // of the rows that reach the end of the superslab they begin in
 };
 
-// Nodes lie together by six heights: what a heap of 64 superslabs needs is a block of 1 KiB. The top of a block is a
-// leaf of one in the next band.
+// A block holds the nodes of six heights, a band: a heap of 64 superslabs needs one block of 1 KiB. The top of a
+// block is a leaf of a block in the next band.
 enum { BAND_HEIGHTS = 6, BLOCK_NODES = 1 << (BAND_HEIGHTS + 1), BANDS = HAK_GAPS_BANDS };
 
-// Where the shard has no superslabs: nothing is free.
+// Stands for every block where the shard has no superslabs: nothing is free there.
 static struct hak_gaps_node none[BLOCK_NODES];
 
 static uint64_t block_of(uint64_t slot, unsigned band)
@@ -29,7 +29,7 @@ static uint64_t block_of(uint64_t slot, unsigned band)
     return slot >> (BAND_HEIGHTS * (band + 1));
 }
 
-// Once the map is there. False without memory.
+// Called once the map exists. False without memory.
 static bool start(struct hak_gaps *gaps)
 {
     size_t all = 0;
@@ -59,7 +59,7 @@ bool hak_gaps_reserve(struct hak_gaps *gaps, uint64_t slot)
     return has_all;
 }
 
-// A node as its place in a block: 1 would be the block's top, those below it are 2 and 3, and so on to the leaves.
+// A node's place in a block: the block's top has number 1, the nodes below it have 2 and 3, and so on to the leaves.
 struct place {
     struct hak_gaps_node *block;
     unsigned number;
@@ -80,7 +80,7 @@ static struct hak_gaps_node *node_at(const struct hak_gaps *gaps, unsigned heigh
     return &place.block[place.number];
 }
 
-// Units below a node.
+// The number of units below a node.
 static unsigned span(unsigned height)
 {
     return (unsigned)HAK_SUPER_UNITS << height;
@@ -92,7 +92,7 @@ static uint16_t most(unsigned a, unsigned b)
     return (uint16_t)(more < UINT16_MAX ? more : UINT16_MAX);
 }
 
-// The node above two, `left` and the one behind it. False when it stays as it was.
+// Recompute the node above `left` and the node behind it. False if it did not change.
 static bool join_insides(struct hak_gaps_node *node, const struct hak_gaps_node *left)
 {
     const struct hak_gaps_node *right = left + 1;
@@ -104,7 +104,7 @@ static bool join_insides(struct hak_gaps_node *node, const struct hak_gaps_node 
     return is_new;
 }
 
-// The same of long rows. The two have `units` below them each.
+// The same for long rows. Each of the two has `units` units below it.
 static bool join_rows(struct hak_gaps_node *node, const struct hak_gaps_node *left, unsigned units)
 {
     const struct hak_gaps_node *right = left + 1;
@@ -123,8 +123,8 @@ static bool join_rows(struct hak_gaps_node *node, const struct hak_gaps_node *le
     return is_new;
 }
 
-// Set the nodes above `first` to `last`, which lie in one block, right, up to those that stay as they were: their long
-// rows, all else, or both.
+// Recompute the nodes above `first` to `last`, which lie in one block, up to the first height at which nothing changes
+// any more: their long rows, all else, or both.
 static void climb(const struct hak_gaps *gaps, unsigned height, struct hak_gaps_changed changed)
 {
     while (height < gaps->top && (changed.insides || changed.rows)) {
@@ -205,7 +205,7 @@ static unsigned longest_row(uint64_t bits)
     return length;
 }
 
-// Does `slot` climb together with those that have changed so far?
+// Is `slot` close enough to the changed superslabs to be recomputed with them?
 static bool climbs_along(const struct hak_gaps_changed *changed, uint64_t slot)
 {
     return (changed->insides || changed->rows) && slot + 1 >= changed->first &&
@@ -248,13 +248,13 @@ void hak_gaps_note(struct hak_gaps *gaps, uint64_t slot, uint64_t free_units, bo
     }
 }
 
-// A way through the tree from left to right: over all superslabs from a slot on, in nodes as large as can be.
+// A walk over all superslabs from a slot on, from left to right, in nodes as large as possible.
 struct walk {
     unsigned height;
     uint64_t index;
 };
 
-// False when there are none.
+// False if there are none.
 static bool walk_begin(const struct hak_gaps *gaps, struct walk *walk, uint64_t slot)
 {
     *walk = slot > gaps->low ? (struct walk){0, slot}
@@ -278,7 +278,7 @@ static unsigned row_of(const struct hak_gaps_node *node, bool at_start)
     return at_start ? node->start : node->inside;
 }
 
-// The first superslab below that node that has such a row, where there is one.
+// The first superslab below that node that has such a row. There must be one.
 static uint64_t leaf_below(const struct hak_gaps *gaps,
                            struct walk walk,
                            unsigned units,
@@ -311,14 +311,14 @@ uint64_t hak_gaps_find(struct hak_gaps *gaps, uint64_t slot, unsigned units, boo
     return is_there ? leaf_below(gaps, walk, units, at_start) : UINT64_MAX;
 }
 
-// The place so many units before the beginning of a node.
+// The place `units` units before the start of a node.
 static struct hak_gap place_before(unsigned height, uint64_t index, unsigned units)
 {
     const uint64_t unit = (index << height) * HAK_SUPER_UNITS - units;
     return (struct hak_gap){unit / HAK_SUPER_UNITS, (unsigned)(unit % HAK_SUPER_UNITS)};
 }
 
-// The first row of `units` below that node, where there is one.
+// The first row of `units` below that node. There must be one.
 static struct hak_gap row_below(const struct hak_gaps *gaps, struct walk walk, unsigned units)
 {
     while (walk.height > 0) {
@@ -336,14 +336,14 @@ static struct hak_gap row_below(const struct hak_gaps *gaps, struct walk walk, u
     return place_before(0, walk.index + 1, node_at(gaps, 0, walk.index)->tail);
 }
 
-// The first row of `units` or more that reaches the end of the superslab that it begins in, `slot` or one behind it.
+// Find the first row of `units` or more that reaches the end of the superslab in which it begins, at or behind `slot`.
 static bool find_row(const struct hak_gaps *gaps,
                      uint64_t slot,
                      unsigned units,
                      struct hak_gap *gap)
 {
     struct walk walk;
-    unsigned open = 0; // units in a row that ends where the node begins
+    unsigned open = 0; // length of the row that ends where the node begins
     bool is_there = walk_begin(gaps, &walk, slot);
     while (is_there) {
         const struct hak_gaps_node *node = node_at(gaps, walk.height, walk.index);
@@ -361,7 +361,7 @@ static bool find_row(const struct hak_gaps *gaps,
     return false;
 }
 
-// Units of the row from that place on; those in superslabs up to `*end`, which is not wholly free.
+// The length of the row from that place on. `*end`: the first slot behind it that is not wholly free.
 static unsigned row_from(const struct hak_gaps *gaps, struct hak_gap gap, uint64_t *end)
 {
     unsigned units = HAK_SUPER_UNITS - gap.unit;
@@ -372,8 +372,8 @@ static unsigned row_from(const struct hak_gaps *gaps, struct hak_gap gap, uint64
     return units + (*end < gaps->high ? node_at(gaps, 0, *end)->head : 0U);
 }
 
-// The first place at a multiple of `align_units` from `gap` on: in this superslab or, if that is wholly free, in
-// the next.
+// Move `gap` to the next multiple of `align_units`, in this superslab or, if that is wholly free, at the start
+// of the next. False if there is none.
 static bool align(const struct hak_gaps *gaps, struct hak_gap *gap, unsigned align_units)
 {
     gap->unit = (unsigned)hak_align_up(gap->unit, align_units);

@@ -10,15 +10,15 @@
 
 enum { HUGE_AUTO, HUGE_NEVER, HUGE_ALWAYS }; // option thp
 
-// So many times as long as a dear one has taken, none is asked for: they cost a hundredth of the time at most.
+// After an expensive huge page we ask for none for this many times as long as it took, so they cost at most 1 % of the time.
 enum { REST_TIMES = 100 };
-// Or until so much has gone back: that the kernel has at hand, and need not ask a host for it.
+// Or until this much was purged: the kernel has that memory at hand, and need not ask a host for it.
 #define REST_BYTES HAK_MIB(64)
 
-static _Atomic(uint64_t) rest_until;       // by hak_os_about_now_ns; 0: none was dear
+static _Atomic(uint64_t) rest_until;       // by hak_os_about_now_ns; 0: none was expensive
 static _Atomic(uint64_t) rest_until_bytes; // of hak_os_counts.purged_bytes
 
-// Have some lately taken the kernel longer than the small ones?
+// Did huge pages lately take the kernel longer than small ones?
 static bool are_dear(void)
 {
     const uint64_t until = hak_load_relaxed(&rest_until);
@@ -26,12 +26,12 @@ static bool are_dear(void)
            hak_load_relaxed(&hak_os_counts.purged_bytes) < hak_load_relaxed(&rest_until_bytes);
 }
 
-// Of what is looked at, the oldest and the newest; and so many at each end that are wholly free are passed over.
+// Looks at the oldest and the newest superslabs and mappings, and skips at most so many wholly free ones at each end.
 enum { LOOKS_AT_EACH_END = 8, PASSES_AT_EACH_END = 64, PAGES_OF_EACH = 2, WORDS_OF_A_PAGE = 16 };
-// Fewer pages tell nothing. A heap of huge_start_bytes has as many.
+// Fewer pages are not enough for a decision. A heap of huge_start_bytes has this many.
 enum { PAGES_LEAST = 8 };
 
-// What is known of some pages: so many are written, so many are not, and these are to be looked at.
+// What is known of some pages: how many are written, how many are empty, and which are still to be looked at.
 struct look {
     unsigned written;
     unsigned empty;
@@ -42,7 +42,7 @@ struct look {
     } pages[2 * LOOKS_AT_EACH_END * PAGES_OF_EACH];
 };
 
-// One in `count`: multiples of the golden ratio lie evenly (Knuth, The Art of Computer Programming 3, 6.4).
+// A number below `count`: multiples of the golden ratio are evenly spread (Knuth, The Art of Computer Programming 3, 6.4).
 static size_t next_of(size_t count)
 {
     static _Atomic(uint32_t) sequence;
@@ -57,8 +57,8 @@ static void count_page(struct look *look, bool is_written)
     look->empty += !is_written;
 }
 
-// The class of the slab that the page lies in, if each of its pages has the start of a block: then what was handed out is written.
-// NULL: it may not be, or it lies in no slab. (Of hardened slabs all counts as handed out.)
+// The class of the slab that the page lies in, if a block begins in each page: then every page that was handed out is written.
+// NULL: a page may stay empty, or lies in no slab. (In hardened slabs all blocks count as handed out.)
 static const struct hak_class *small_class(const struct hak_super *super, const char *page)
 {
     const uint32_t entry = hak_map_entry(page);
@@ -69,7 +69,7 @@ static const struct hak_class *small_class(const struct hak_super *super, const 
     return info->units == 1 && info->bytes <= HAK_CHUNK_BYTES ? info : NULL;
 }
 
-// The slab may end meanwhile: then the answer is of what it was, or of the next one.
+// The slab may end meanwhile: then the result describes the old slab or the next one.
 static void choose_page_locked(const struct hak_super *super, size_t offset, struct look *look)
     HAK_REQUIRES(&hak_arena.lock)
 {
@@ -87,8 +87,8 @@ static void choose_page_locked(const struct hak_super *super, size_t offset, str
     }
 }
 
-// The units of a superslab that are in use. All, when it has no shard or the shard's lock is not to be had: against the order of
-// ranks there is only hak_lock_try. It may have moved to another shard just before.
+// The units of a superslab that are in use. All of them if it has no shard, or if the shard's lock is taken: its rank comes
+// before the arena's, so we can only try it. The superslab may have moved to another shard meanwhile.
 static uint64_t used_units(const struct hak_super *super) HAK_REQUIRES(&hak_arena.lock) HAK_UNPROVEN
 {
     uint64_t used = ~UINT64_C(0);
@@ -100,7 +100,7 @@ static uint64_t used_units(const struct hak_super *super) HAK_REQUIRES(&hak_aren
     return used;
 }
 
-// What is free tells nothing, and is passed over.
+// Free units tell nothing, so they are skipped.
 static void choose_from_locked(const struct hak_list *link, bool forward, struct look *look)
     HAK_REQUIRES(&hak_arena.lock)
 {
@@ -121,8 +121,8 @@ static void choose_from_locked(const struct hak_list *link, bool forward, struct
     }
 }
 
-// Looking takes up to 50 us: so what was seen is good for a tick of the clock, as long as what is mapped is within a sixteenth as
-// much. (Two threads may look at the same time.)
+// A look takes up to 50 us. So its result holds for a tick of the clock, while the mapped size changes by no more than a
+// sixteenth. (Two threads may look at the same time.)
 static bool is_look_due(void)
 {
     static _Atomic(size_t) looked_mapped = SIZE_MAX;
@@ -140,8 +140,8 @@ static bool is_look_due(void)
     return true;
 }
 
-// Has the page anything but zeros? The kernel looks: the program may have forbidden the page, and another thread unmapped it. Of
-// records nine words in ten may be zeros.
+// Does the page hold anything but zeros? The kernel reads it, since the program may have protected the page, and another thread
+// may have unmapped it. In records, nine words in ten may be zeros.
 static bool is_page_written(const char *page)
 {
     bool is_written = hak_os_has_content(page);
@@ -151,8 +151,8 @@ static bool is_page_written(const char *page)
     return is_written;
 }
 
-// Of the heap when it was last looked at and had enough pages to tell: one that was freed and is filled again is taken for what
-// it was.
+// The density of the heap at the last look that saw enough pages. A heap that was freed and fills up again is taken for as
+// dense as before.
 enum density { DENSITY_UNKNOWN, DENSITY_SPARSE, DENSITY_DENSE };
 static _Atomic(unsigned) seen_density;
 
@@ -161,15 +161,15 @@ static bool is_known(const struct look *look)
     return look->written + look->empty >= PAGES_LEAST;
 }
 
-// Of `all` pages: whatever the others are.
+// Is the result clear, whatever the rest of the `all` pages are?
 static bool is_decided(const struct look *look, unsigned all)
 {
     return is_known(look) && (2 * look->written >= all || 2 * look->empty > all);
 }
 
-// Do programs use what they have? What a program writes is mostly no zeros, and what it has not touched is nothing else; to
-// read how much is resident takes a file, which a sandbox may forbid. An empty page in what was mapped within the last tenth of a
-// second tells nothing: its user has had no time. Others go on with the lock meanwhile.
+// Do programs use the memory that they have? A written page is mostly not zeros, an untouched one always is. To read how much is
+// resident needs a file, which a sandbox may forbid. An empty page tells nothing if it was mapped within the last tenth of a
+// second: its user has had no time. Other threads may take the lock while we look.
 static void look_at_pages(void)
 {
     struct look look = {.count = 0};
@@ -190,11 +190,11 @@ static void look_at_pages(void)
     }
 }
 
-// Until something is known a heap of so much, or of that part of the memory, may be on huge pages that nobody needs.
+// Before the first look, a heap of at most this size, and at most part_bytes, may use huge pages that nobody needs.
 #define PRESUMED_MOST hak_least(HAK_MIB(64), hak_load_relaxed(&hak_arena.part_bytes))
 
-// A new block of at least a superslab is taken for dense until something is known: what is used of it from its start on takes less
-// than a huge page too many. (NumPy asks for those of each array of 4 MiB.)
+// Before the first look, a new block of at least a superslab counts as dense: it is used from its start on, so at most one huge
+// page is wasted. (NumPy asks for huge pages for each array of 4 MiB.)
 static bool is_dense(size_t bytes, bool is_new)
 {
     const unsigned seen = hak_load_relaxed(&seen_density);
@@ -209,10 +209,10 @@ static bool are_possible(void)
            hak_load_relaxed(&hak_options.thp) != HUGE_NEVER;
 }
 
-// What is mapped for a run of a huge page is mostly that run's.
+// A run of at least a huge page mostly has the superslabs that are mapped for it to itself.
 #define HUGE_BYTES (HAK_HUGE_UNITS * HAK_UNIT_BYTES)
 
-// Of huge pages, or their places, that are wholly free. A hint.
+// Bytes of huge pages, or places of one, that are wholly free. A hint.
 static size_t free_pages_bytes(void)
 {
     size_t count = 0;
@@ -222,8 +222,8 @@ static size_t free_pages_bytes(void)
     return count * HUGE_BYTES;
 }
 
-// Is it large, and dense in units; or, for one block, in pages alone? New slabs may leave unused all that the heap grows by,
-// a block only what is behind its end. A heap that was larger once, and will be again, is no sparser for it.
+// Is the heap large, and are most of its units in use? One block needs only a large heap: it leaves unused what is behind its end,
+// new slabs maybe the whole growth. Wholly free huge pages do not count: a heap that shrank and grows again is no sparser.
 static bool is_large(size_t bytes)
 {
     const bool for_one_block = bytes >= HUGE_BYTES;
@@ -259,7 +259,7 @@ static void want_huge(const struct hak_super *super, uint64_t units, bool wants_
                      wants_huge);
 }
 
-// The pages are wholly free and untouched. The caller has the lock.
+// The pages are wholly free and untouched. The caller holds the shard's lock.
 static void ask(struct hak_super *super, uint64_t units)
 {
     if ((super->purged_units & units) != 0) {
@@ -297,7 +297,7 @@ void hak_huge_pages_end_locked(struct hak_shard *shard, struct hak_super *super,
         want_huge(super, ended, false);
         super->huge_units &= ~ended;
         super->huge_new_units &= ~ended;
-        hak_queues_note_units_locked(shard, super); // none is a part of a huge page any more
+        hak_queues_note_units_locked(shard, super); // none is a part of a huge page now
     }
 }
 
@@ -320,11 +320,11 @@ void hak_huge_pages_note_holes(const struct hak_run *slab)
     hak_lock_drop(&shard->lock);
 }
 
-// By the clock on the wall, as a thread's own takes a system call; and by the one that goes on by ticks. So of what one has
-// taken it tells none, or a tick or more, which is right in the mean. What they took beyond the limit is summed up, and what they
-// took less is taken off, down to nothing: the cumulative sum of E. S. Page, Continuous Inspection Schemes, 1954. One whose
-// thread waited for a processor meanwhile does not count for more than four times the limit, so that it takes three; nor does it
-// keep the others waiting for longer than that many times a hundred.
+// The wall clock, since a thread's own clock takes a system call; and the coarse one, which advances by ticks. A single
+// measurement is 0, or a tick or more, and right on average. The sum grows by what each took beyond the limit, and shrinks by
+// what it took less, down to 0: the cumulative sum of E. S. Page, Continuous Inspection Schemes, 1954. One counts at most four
+// times the limit, as its thread may have waited for a processor; so it takes three. Nor does one stop huge pages for longer than
+// a hundred times that.
 enum { DEAR_SUM = 8, COUNTS_FOR = 4 };
 
 bool hak_huge_pages_are_dear(char *page)
@@ -333,10 +333,10 @@ bool hak_huge_pages_are_dear(char *page)
     const uint64_t limit_ns = hak_load_relaxed(&hak_options.huge_dear_us) * 1000;
     if (limit_ns == 0 || hak_load_relaxed(&hak_options.thp) != HUGE_AUTO ||
         hak_load_relaxed(&hak_options.deterministic) != 0) {
-        return false; // the user, or no clock, decides
+        return false; // the user decides; or there must be no clock
     }
     const uint64_t begin = hak_os_about_now_ns();
-    *(volatile char *)page = 0; // a read would get the kernel's page of zeros
+    *(volatile char *)page = 0; // a read would map the kernel's zero page
     const uint64_t end = hak_os_about_now_ns();
     const uint64_t counted = hak_least(end - begin, COUNTS_FOR * limit_ns);
     const uint64_t sum = hak_load_relaxed(&sum_ns) + counted;

@@ -37,14 +37,14 @@ static void spare_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
     hak_arena.spare_mappings = super;
 }
 
-// Its addresses have gone.
+// The range has ended: its descriptor is free again.
 static void unreleased_ended(struct hak_unreleased_range *range)
 {
     hak_lock_is_held(&hak_arena.lock);
     spare_locked(HAK_LIST_ITEM(range, struct hak_super, unreleased));
 }
 
-// Map with room to align beyond superslab size, and give the ends back.
+// Map extra room for an alignment beyond superslab size, and give the ends back.
 static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&hak_arena.lock)
 {
     if (alignment <= HAK_SUPER_BYTES) {
@@ -56,7 +56,7 @@ static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&ha
         return NULL;
     }
     if (hak_map_slot(start) == UINT64_MAX) {
-        hak_addresses_drop(start, own + alignment); // known by its start alone, which has to go
+        hak_addresses_drop(start, own + alignment); // the map would know its start alone
         return NULL;
     }
     char *aligned = (char *)hak_align_up((uintptr_t)start, alignment);
@@ -84,7 +84,7 @@ static void hide_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
     }
 }
 
-// Addresses for a mapping, and room to note it, if that needs any; or NULL.
+// Take addresses for a mapping and, outside the window, room to list it; or NULL.
 static char *take_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&hak_arena.lock)
 {
     char *start = map_aligned_locked(bytes, alignment);
@@ -136,7 +136,7 @@ static struct hak_run *make(size_t bytes, size_t alignment)
     return mapping;
 }
 
-// All of it: the kernel moves no mapping of which parts differ. Without a lock: who makes or resizes a block is alone with it.
+// All of it: the kernel does not move a mapping whose parts differ. No lock: only one thread makes or resizes a block.
 static void want_huge(struct hak_run *mapping, bool wants_huge)
 {
     struct hak_super *super = hak_mapping_super(mapping);
@@ -161,8 +161,8 @@ bool hak_mapping_is_inset(struct hak_run *run)
     return run->units == 0 && run->base != hak_mapping_super(run)->base;
 }
 
-// What lies behind `from`, but for `left` at most. What was touched takes the kernel up to 0.1 ms for each mebibyte: with pauses, as others that map or unmap wait for the
-// kernel's lock. Pages that are locked in memory are refused, and go when the mapping goes.
+// Purge the bytes behind `from`, except `left` at most. Touched pages take the kernel up to 0.1 ms per mebibyte. So it goes in
+// pieces: other threads that map or unmap wait for the kernel's lock. Pages locked in memory are refused; they go with the mapping.
 static void purge(const struct hak_super *super, size_t from, size_t left)
 {
     size_t end = super->mapped_bytes;
@@ -173,7 +173,7 @@ static void purge(const struct hak_super *super, size_t from, size_t left)
     }
 }
 
-// From here on nobody finds it. Its addresses stay ours. Returns the number of what is under way.
+// From here on no lookup finds the block; its addresses stay ours. Returns the number of the load (under_way.h).
 static uint64_t leave(struct hak_run *mapping)
 {
     struct hak_super *super = hak_mapping_super(mapping);
@@ -193,7 +193,7 @@ static uint64_t leave(struct hak_run *mapping)
 void hak_mapping_end(struct hak_run *mapping)
 {
     struct hak_super *super = hak_mapping_super(mapping);
-    purge(super, 0, HAK_MIB(16)); // what is left may take 2 ms
+    purge(super, 0, HAK_MIB(16)); // the rest may take 2 ms
     const uint64_t number = leave(mapping);
     const bool is_gone = hak_os_unmap(super->base, super->mapped_bytes);
     hak_lock_take(&hak_arena.lock);
@@ -207,7 +207,7 @@ void hak_mapping_end(struct hak_run *mapping)
     hak_under_way_tell();
 }
 
-// Grow or shrink where it lies.
+// Grow or shrink in place.
 static bool resize_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES(&hak_arena.lock)
 {
     const size_t old_bytes = super->mapped_bytes;
@@ -231,7 +231,7 @@ static bool move_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES(&hak
         return false;
     }
     if (hak_os_remap(old_start, old_bytes, bytes, start) == NULL) {
-        hak_unreleased_drop(start, bytes, true, false); // which the kernel may have unmapped
+        hak_unreleased_drop(start, bytes, true, false); // they may be unmapped already
         return false;
     }
     hak_hook_large_ends(&super->slabs[0]); // while nobody else can have the address
@@ -256,9 +256,9 @@ bool hak_mapping_may_grow_locked(size_t more) HAK_REQUIRES(&hak_arena.lock)
 bool hak_mapping_resize(struct hak_run *mapping, size_t bytes)
 {
     struct hak_super *super = hak_mapping_super(mapping);
-    const size_t old_bytes = super->mapped_bytes; // who resizes a block is alone with it
+    const size_t old_bytes = super->mapped_bytes; // changed by this thread alone
     if (bytes < old_bytes) {
-        purge(super, bytes, HAK_MIB(1)); // what is left goes with the lock held
+        purge(super, bytes, HAK_MIB(1)); // the rest is purged with the lock held
     }
     hak_lock_take(&hak_arena.lock);
     const bool is_allowed = bytes <= old_bytes || hak_mapping_may_grow_locked(bytes - old_bytes);
@@ -272,7 +272,7 @@ bool hak_mapping_resize(struct hak_run *mapping, size_t bytes)
         mapping->zeroed = false;
     }
     hak_lock_drop(&hak_arena.lock);
-    // A block that was taken for dense may show that it is not. What it grows by is as the rest is until then.
+    // A block that counted as dense may turn out sparse. Until then the new part is like the rest.
     if (done && bytes > old_bytes && !mapping->is_ruled_huge) {
         const bool wants_huge = hak_huge_pages_wanted(bytes, false);
         if (wants_huge || super->huge_units != 0) {

@@ -1,10 +1,10 @@
-// misuse.c -- see misuse.h. The tests in tests/misuse/ hold these texts.
+// misuse.c -- see misuse.h. tests/misuse/ checks these texts.
 #include "slab/misuse.h"
 
 #include "base/check.h"
 #include "base/options.h"
 
-// A magazine takes a block without a look: it may be a later free that finds it there twice.
+// A magazine accepts a block unchecked: a double free may only be found later, when another free finds the block there twice.
 static const char *hint_to_check(void)
 {
     return hak_load_relaxed(&hak_options.check) != 0

@@ -1,12 +1,12 @@
-// misuse.h -- what the program is told when it frees what it must not.
+// misuse.h -- the messages about invalid frees and overwritten memory.
 //
-// Each writes one line to stderr and aborts. Nothing is allocated, no lock is taken.
+// Each function writes one line to stderr and aborts. It allocates nothing and takes no lock.
 #pragma once
 
 #include "base/compiler.h"
 
 HAK_INTERNAL _Noreturn HAK_COLD void hak_misuse_double_free(const void *block, size_t bytes);
-// `p` is not the start of a block any more: other blocks lie there.
+// `p` is no longer the start of a block: other blocks lie there.
 HAK_INTERNAL _Noreturn HAK_COLD void hak_misuse_reused(const void *p);
 // `p` points `offset` bytes into a block of `bytes`.
 HAK_INTERNAL _Noreturn HAK_COLD void hak_misuse_interior(const void *p,
@@ -18,11 +18,11 @@ HAK_INTERNAL _Noreturn HAK_COLD void hak_misuse_freed_realloc(const void *block,
 HAK_INTERNAL _Noreturn HAK_COLD void hak_misuse_wrong_size(const void *block,
                                                            size_t said,
                                                            size_t bytes);
-// `bytes` were asked for, and byte `offset`, behind them, was written.
+// `bytes` were asked for, and the byte at `offset`, behind them, was written.
 HAK_INTERNAL _Noreturn HAK_COLD void hak_misuse_overflow(const void *block,
                                                          size_t bytes,
                                                          size_t offset);
-// The byte so many before it was.
+// The byte `before` bytes before the block was written.
 HAK_INTERNAL _Noreturn HAK_COLD void hak_misuse_underflow(const void *block,
                                                           size_t bytes,
                                                           size_t before);

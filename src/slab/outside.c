@@ -10,7 +10,7 @@ enum { ROOM_LEAST = 64 };
 
 static struct hak_super **supers;
 static size_t count;
-static size_t room; // for so many
+static size_t room; // of `supers`, in entries
 
 bool hak_outside_reserve_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
@@ -31,7 +31,7 @@ bool hak_outside_reserve_locked(void) HAK_REQUIRES(&hak_arena.lock)
     return true;
 }
 
-// How many begin at or before `p`.
+// The number of mappings that begin at or before `p`.
 static size_t count_up_to(const char *p)
 {
     size_t low = 0;

@@ -11,8 +11,8 @@
 #include "slab/slab.h"
 #include "slab/under_way.h"
 
-// The dirty units of `super` that have waited long enough. A part of a huge page has to wait for
-// longer: giving it back splits the page, and its rest may follow soon.
+// The dirty units of `super` that have waited long enough. Parts of a huge page wait longer: a
+// purge splits the page, and its other units may be freed soon.
 static uint64_t super_due_units(const struct hak_super *super,
                                 const struct hak_purge_age ages[HAK_VARIANTS])
 {
@@ -21,7 +21,7 @@ static uint64_t super_due_units(const struct hak_super *super,
                                                        : hak_super_whole_units(super);
 }
 
-// The superslab with units that are due whose last free is the longest ago, or NULL.
+// Of the superslabs with due units, the one whose last free is the longest ago; NULL if none is due.
 static struct hak_super *shard_oldest_locked(const struct hak_shard *shard,
                                              const struct hak_purge_age ages[HAK_VARIANTS])
     HAK_REQUIRES(&shard->lock)
@@ -46,22 +46,22 @@ static struct hak_super *shard_oldest_locked(const struct hak_shard *shard,
     return oldest;
 }
 
-// What is given back together: rows of units of a few superslabs of one shard.
+// A load: rows of units of a few superslabs of one shard, which are purged together.
 enum { SUPERS_AT_A_TIME = 8, ROWS_PER_SUPER_MAX = HAK_SUPER_UNITS / 2 };
 struct load {
     struct hak_shard *shard;
     uint64_t number;
     struct hak_super *supers[SUPERS_AT_A_TIME];
-    uint64_t bits[SUPERS_AT_A_TIME]; // units that are to be given back
-    uint64_t done[SUPERS_AT_A_TIME]; // those of them that were
-    unsigned owner[HAK_RANGES_MAX];  // of each range: which of the superslabs
+    uint64_t bits[SUPERS_AT_A_TIME]; // units to purge
+    uint64_t done[SUPERS_AT_A_TIME]; // those of them that were purged
+    unsigned owner[HAK_RANGES_MAX];  // for each range, the index of its superslab
     struct hak_ranges rows;
     unsigned count;
     size_t bytes;
-    bool is_zeroed; // what was given back
+    bool is_zeroed; // the purged pages read as zero
 };
 
-// Take `bits` out of what is free: nobody else sees them until load_return_locked.
+// Take `bits` out of the free units: no other thread sees them until load_return_locked.
 static void load_take_locked(struct hak_shard *shard,
                              struct load *load,
                              struct hak_super *super,
@@ -89,7 +89,7 @@ static void load_take_locked(struct hak_shard *shard,
     load->count++;
 }
 
-// The oldest that are due, up to `limit` bytes.
+// Fill the load with the oldest due units, up to `limit` bytes.
 static void load_fill_locked(struct hak_shard *shard,
                              struct load *load,
                              const struct hak_purge_age ages[HAK_VARIANTS],
@@ -111,7 +111,7 @@ static void load_fill_locked(struct hak_shard *shard,
     }
 }
 
-// True when the kernel has taken some of it.
+// True if the kernel has purged some of it.
 static bool load_purge(struct load *load)
 {
     const struct hak_purged result = hak_ranges_purge(&load->rows);
@@ -127,7 +127,7 @@ static bool load_purge(struct load *load)
     return result.done != 0;
 }
 
-// Returns the bytes that were given back.
+// Returns the bytes that were purged.
 static size_t load_return_locked(struct hak_shard *shard, struct load *load)
     HAK_REQUIRES(&shard->lock)
 {
@@ -148,15 +148,15 @@ static size_t load_return_locked(struct hak_shard *shard, struct load *load)
         hak_runs_free_units_locked(shard, super, done, false);
         hak_huge_pages_note_holes_locked(
             shard, super, done & ~hak_super_whole_pages(super->free_units));
-        if (rest != 0) { // or those that wait for longer would seem to have come just now
+        if (rest != 0) { // else older dirty units would seem to be new
             hak_runs_free_units_locked(shard, super, rest, true);
         }
     }
     return purged;
 }
 
-// The system calls are made without the lock: the units are taken out meanwhile. Adds to `*purged` the bytes that were given back.
-// False: there are no more, or they are locked in memory, and trying again would not end.
+// The units are taken out first, so that the system calls need no lock. Adds the purged bytes to `*purged`. False: nothing is
+// left, or the rest is locked in memory, and another try would not end.
 static bool purge_load(struct hak_shard *shard,
                        const struct hak_purge_age ages[HAK_VARIANTS],
                        size_t limit,

@@ -31,8 +31,8 @@ void hak_queues_note_dirty_locked(struct hak_super *super)
     hak_super_place(super)->dirty_queue = HAK_DIRTY_NONE;
 }
 
-// Each queue is in the order of dirty_tick, though all join it at its end: what becomes dirty now is the youngest, and
-// purge.c takes the oldest first, so that what it leaves of one is younger than what it has left of others.
+// Each queue stays in the order of dirty_tick though superslabs join it at the end: a superslab that becomes dirty now is
+// the youngest, and purge.c takes the oldest first, so the rest that it leaves is younger than the rests already there.
 static void note_dirty_units_locked(struct hak_shard *shard, struct hak_super *super)
     HAK_REQUIRES(&shard->lock)
 {
@@ -46,9 +46,9 @@ static void note_dirty_units_locked(struct hak_shard *shard, struct hak_super *s
     if (queue == HAK_DIRTY_NONE) {
         dirty_append_locked(shard, super, has_whole ? HAK_DIRTY_WHOLE : HAK_DIRTY_PART);
     } else if (queue == HAK_DIRTY_WHOLE && !has_whole) {
-        dirty_append_locked(shard, super, HAK_DIRTY_REST); // purge.c has taken the others
+        dirty_append_locked(shard, super, HAK_DIRTY_REST); // purge.c has taken the other units
     } else if (queue != HAK_DIRTY_WHOLE && has_whole) {
-        // The rest of a huge page has come back while units of it were freed: a moment ago, that is now.
+        // The last used unit of a huge page was freed while units of the page were dirty: a moment ago, so the tick is now.
         hak_queues_note_dirty_locked(super);
         dirty_append_locked(shard, super, HAK_DIRTY_WHOLE);
     }

@@ -3,10 +3,10 @@
 
 #include "meta/size_class.h"
 
-// The options as they are at one moment: each may change at any time.
+// The options at one moment: each may change at any time.
 struct way {
     bool is_lazy;
-    bool is_together; // there is no call that gives back many ranges lazily
+    bool is_together; // all ranges with one call; no such call purges lazily
 };
 
 static struct way way_now(void)

@@ -1,4 +1,4 @@
-// ranges.h -- pages on their way back to the system, some ranges at a time.
+// ranges.h -- page ranges to be purged together.
 //
 // Threads   any; the ranges are the caller's.
 #pragma once
@@ -16,24 +16,24 @@ HAK_INLINE enum hak_free_policy hak_ranges_policy(void)
 struct hak_ranges {
     struct hak_range ranges[HAK_RANGES_MAX];
     unsigned count;
-    size_t bytes; // of them all
+    size_t bytes; // sum over the ranges
 };
 
-// Put one more in; there is room.
+// Add a range; there must be room.
 HAK_INLINE void hak_ranges_add(struct hak_ranges *all, void *start, size_t bytes)
 {
     all->ranges[all->count++] = (struct hak_range){start, bytes};
     all->bytes += bytes;
 }
 
-// Are they worth a system call? One for all of them (option batch_madvise) is not made for less than a unit.
+// Are they worth a system call? A call for all of them (option batch_madvise) is not made for less than a unit.
 HAK_INTERNAL bool hak_ranges_are_enough(const struct hak_ranges *all);
 
-// What became of them: the options may have changed since.
+// The result of a purge: the options may have changed since.
 struct hak_purged {
-    uint64_t done;  // a bit for each range that was given back
-    bool is_tried;  // they were enough
-    bool is_zeroed; // what was given back reads as zero; lazily, not at once
+    uint64_t done;  // a bit for each range that was purged
+    bool is_tried;  // the ranges were worth a system call
+    bool is_zeroed; // purged pages read as zero; false after a lazy purge
 };
-// If they are enough, give them back as the options free_policy and batch_madvise say.
+// Purge the ranges as the options free_policy and batch_madvise say, if they are worth a system call.
 HAK_INTERNAL struct hak_purged hak_ranges_purge(const struct hak_ranges *all);

@@ -18,13 +18,13 @@ static bool run_has(const struct hak_run *run, const void *p)
     return run->state != HAK_RUN_NONE && hak_run_spans(run, p);
 }
 
-// The run that goes on beyond `super`: its last.
+// The run that continues beyond `super`: the last run in it.
 static struct hak_run *span_of(const struct hak_super *super)
 {
     return (struct hak_run *)&super->slabs[super->first[HAK_SUPER_UNITS - 1]];
 }
 
-// The superslab or mapping of its own that `p` lies in, by its whole address.
+// The superslab, or the large block's own mapping, that contains `p`.
 static struct hak_super *super_of(const void *p)
 {
     struct hak_super *super = hak_map_super(p);
@@ -73,13 +73,13 @@ size_t hak_run_ended_bytes(const void *p)
     return has_ended && run->base == p ? run->bytes : 0;
 }
 
-// The units of the huge pages that become resident with `bits`.
+// The units of huge pages that become resident when `bits` are touched.
 static uint64_t super_huge_units(const struct hak_super *super, uint64_t bits)
 {
     return super->huge_units & hak_super_pages_of(bits);
 }
 
-// The free units of huge pages that are touched will be resident with what is used of them.
+// Touching a huge page makes its free units resident, too: they become dirty.
 static void super_dirty_neighbours_locked(struct hak_super *super, uint64_t touched)
 {
     hak_super_note_touched_locked(super, touched);
@@ -135,12 +135,12 @@ void hak_runs_free_units_locked(struct hak_shard *shard,
 
 // The part of a run that lies in one superslab.
 struct part {
-    struct hak_super *super; // NULL when there is none of the shard at that address
+    struct hak_super *super; // NULL if the shard has no superslab there
     uint64_t bits;
 };
 
-// The `index`-th part of `units` units from `unit` on, counted from the first of `head`, which may be
-// beyond it. False after the last.
+// The `index`-th part of a run of `units` units. `unit` counts from the first unit of `head`, and may
+// lie beyond it. False after the last part.
 static bool run_part(const struct hak_shard *shard,
                      struct hak_super *head,
                      unsigned unit,
@@ -164,7 +164,7 @@ static bool run_part(const struct hak_shard *shard,
     return true;
 }
 
-// May the pages of a free run be there? Those that are, are counted already.
+// May the pages of a free run become resident? Dirty ones are counted already.
 static bool run_has_room_locked(struct hak_shard *shard,
                                 struct hak_super *head,
                                 unsigned unit,
@@ -184,13 +184,13 @@ static bool run_has_room_locked(struct hak_shard *shard,
     return true;
 }
 
-// What units were when they were taken.
+// The state of units when they were taken.
 struct taken {
-    bool zeroed; // none of them may be resident
-    char *huge;  // the first on a page that is to be huge, and is untouched; or NULL
+    bool zeroed; // all of them read as zero
+    char *huge;  // the first untouched unit on a page that asks to be huge; or NULL
 };
 
-// Take the units out of what is free.
+// Take the units out of the free units.
 static struct taken run_use_locked(struct hak_shard *shard,
                                    struct hak_super *head,
                                    unsigned unit,
@@ -216,7 +216,7 @@ static struct taken run_use_locked(struct hak_shard *shard,
     return taken;
 }
 
-// Without the lock: see what `huge` above costs. When it is dear, all of the run goes on with small pages.
+// Touch `huge` above, without the lock. If that was expensive, the whole run uses small pages.
 static void run_try_huge(struct hak_super *head, unsigned unit, unsigned units, char *huge)
 {
     if (huge == NULL || !hak_huge_pages_are_dear(huge)) {
@@ -231,7 +231,7 @@ static void run_try_huge(struct hak_super *head, unsigned unit, unsigned units, 
     hak_lock_drop(&shard->lock);
 }
 
-// Its user may have touched all of it.
+// Free units of a run. Its user may have touched all of them.
 static void run_free_locked(struct hak_shard *shard,
                             struct hak_super *head,
                             unsigned unit,
@@ -240,7 +240,7 @@ static void run_free_locked(struct hak_shard *shard,
     struct part part;
     for (unsigned i = 0; run_part(shard, head, unit, units, i, &part); i++) {
         hak_super_note_touched_locked(part.super, part.bits);
-        // A superslab of which the run keeps a part goes on being its span.
+        // If the run keeps units in a superslab, `span` stays as it is.
         if (part.super != head && (part.bits & 1) != 0) {
             hak_store_relaxed(&part.super->span, NULL);
         }
@@ -262,8 +262,8 @@ static bool run_is_free_locked(const struct hak_shard *shard,
     return true;
 }
 
-// Map the superslabs that are missing behind a run that wants to grow, if all before them is free and
-// the next mapping comes there anyway.
+// Map the superslabs that a growing run lacks, if all units before them are free and the next mapping
+// will lie there anyway.
 static bool run_map_more_locked(struct hak_shard *shard,
                                 struct hak_super *head,
                                 unsigned unit,
@@ -305,7 +305,7 @@ static unsigned units_for(size_t bytes)
     return (unsigned)((bytes + HAK_UNIT_BYTES - 1) >> HAK_UNIT_LOG2);
 }
 
-// As run_use_locked, if the limit allows it: then others must not grow meanwhile. Unproven: the lock may not be needed.
+// As run_use_locked, if the limit allows it; then others must not grow meanwhile. Unproven: the lock may not be needed.
 static bool run_take_locked(struct hak_shard *shard,
                             struct hak_super *super,
                             unsigned unit,
@@ -349,7 +349,7 @@ static struct hak_run *shard_take(struct hak_shard *shard,
     struct hak_run *run = &super->slabs[gap.unit];
     run->units = (uint16_t)units;
     run->bytes = bytes;
-    run->size_class = HAK_SMALL_CLASSES; // no small one, unless it becomes a slab
+    run->size_class = HAK_SMALL_CLASSES; // not a small class, unless the run becomes a slab
     run->base = super->base + gap.unit * HAK_UNIT_BYTES;
     hak_list_start(&run->link);
     super_name_run(super, gap.unit, units);
@@ -366,7 +366,7 @@ struct hak_run *hak_runs_take(
     unsigned shard, size_t bytes, unsigned align_units, enum hak_run_state state, bool wants_huge)
 {
     struct hak_run *run = NULL;
-    // As one arena would, so that what is used gathers in the first shards, and others' superslabs become free.
+    // All threads try the shards in the same order: the first ones fill up, and superslabs of the others become free.
     for (unsigned i = 0; run == NULL && i <= hak_arena.shard_mask && hak_arena_is_short(); i++) {
         run = shard_take(&hak_arena.shards[i], bytes, align_units, state, wants_huge, false);
     }
@@ -377,8 +377,8 @@ struct hak_run *hak_runs_take(
     return run;
 }
 
-// Of a slab's units, which lie in one superslab, those that may be resident. Blocks that it has never handed out were touched
-// by nobody since it was made, and what earlier users have touched of them is noted.
+// The units of a slab that may be resident; they lie in one superslab. Blocks that were never handed out are untouched since
+// the slab was made, and `untouched` tells what earlier users have touched.
 static uint64_t slab_touch_locked(struct hak_super *super, const struct hak_run *slab)
 {
     struct hak_super_place *place = hak_super_place(super);
@@ -413,7 +413,7 @@ static void slab_free_locked(struct hak_shard *shard,
     if (dirty != 0) {
         hak_runs_free_units_locked(shard, super, dirty, true);
     }
-    if (slab->zeroed) { // resident, and zeros
+    if (slab->zeroed) { // the pages read as zero, resident or not
         super->written_units &= ~hak_bit_range(run_unit(slab), slab->units);
     }
 }
@@ -437,7 +437,7 @@ void hak_runs_give(struct hak_run *run)
     hak_lock_drop(&shard->lock);
 }
 
-// More units for a run, from its last one on. False when they are not to be had.
+// Add `more` units to a run; `end` is the unit behind its last. False if they are not available.
 static bool run_grow_locked(struct hak_shard *shard,
                             struct hak_super *super,
                             unsigned end,

@@ -21,7 +21,7 @@ static size_t bitmap_words(const struct hak_class *info)
     return (info->blocks + 63U) / 64;
 }
 
-// With a byte for each block behind it, if a feature looks at them.
+// Includes a byte for each block behind the bitmap, if the slab is hardened.
 static size_t bitmap_bytes(const struct hak_class *info, bool is_hardened)
 {
     return bitmap_words(info) * sizeof(uint64_t) + (is_hardened ? info->blocks : 0);
@@ -32,7 +32,7 @@ size_t hak_slab_described_bytes(unsigned size_class)
     return bitmap_bytes(&hak_classes[size_class], hak_hook_hardens());
 }
 
-// Put all blocks in, so that chance may take any of them.
+// Put all blocks into the slab, so that any of them can be drawn at random.
 static void slab_fill(struct hak_run *slab)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
@@ -94,13 +94,13 @@ void hak_slab_end(struct hak_run *slab)
 
 void hak_slab_move(struct hak_run *slab, struct hak_owner *owner, uint32_t tag)
 {
-    // Who finds it without a lock is to find it made: it may have been made since the block was handed out.
+    // A thread that finds the owner without a lock must find it initialised: the owner may be newer than the block.
     hak_store_release(&slab->owner, owner); // pairs with: hak_owner_of
     const uint32_t mark = slab->sampled_blocks != 0 ? HAK_MAP_SAMPLED : 0;
     hak_map_set(slab->base, slab->units, tag | slab->size_class | mark);
 }
 
-// The first block in the slab at or behind `index`, going around.
+// The first free block at or behind `index`, wrapping around.
 static unsigned index_behind(const struct hak_run *slab, unsigned index)
 {
     unsigned word = index / 64;
@@ -197,7 +197,7 @@ void hak_slab_die_at(const char *base, size_t bytes, const void *block)
 {
     const struct hak_run *slab = hak_run_of(block);
     if (slab == NULL || slab->base != base) {
-        hak_slab_die_not_live(block); // it only shares an entry of the map with a block of ours
+        hak_slab_die_not_live(block); // it only shares a map entry with a block of ours
     }
     hak_misuse_interior(block, (size_t)((const char *)hak_tag_off(block) - base) % bytes, bytes);
 }
@@ -210,8 +210,8 @@ static uint32_t slab_index(const struct hak_run *slab, const void *block)
                           hak_tag_off(block));
 }
 
-// The fields are read once: for all that the compiler knows, the words of the bitmap may be some of
-// them.
+// The fields are read into locals first: for all the compiler knows, a store to the bitmap may
+// change them.
 unsigned hak_slab_put_row(struct hak_run *slab, _Atomic(void *) *blocks, unsigned count)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
@@ -277,7 +277,7 @@ static bool slab_has_all(const struct hak_run *slab, unsigned first, unsigned la
     return true;
 }
 
-// Is its page at `start` to be given back? Not when it was before, and nobody took a block since. Noted as given back.
+// Should the slab's page at `start` be purged? Not if it was, and no block was taken since. If so, notes it as purged.
 static bool slab_page_goes(const struct hak_run *slab, uint16_t *chunks, size_t start, size_t page)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];

@@ -1,23 +1,23 @@
 // slab.h -- a slab: blocks of one size, and which of them are free.
 //
 // Owns      the bitmap of a slab's free blocks.
-// Threads   everything here: whoever holds the lock of the slab's owner.
-// Fails     hak_slab_make returns NULL without memory; misuse dies with a line.
+// Threads   all functions: the holder of the lock of the slab's owner.
+// Fails     hak_slab_make returns NULL without memory; misuse ends the program with a message.
 //
 // A block is in one of three places: with the program, in some thread's magazine
 // or parcel, or in its slab. The bitmap tells only the last: bit set = in the
 // slab. Blocks that were never handed out have no bit set; they lie at and above
 // `fresh`, untouched since the slab was made.
 //
-// A hardened slab has all its blocks in it from the beginning, and behind the bitmap a byte for each that
-// is a feature's (hooks.h).
+// A hardened slab starts with all its blocks in it. Behind its bitmap lies a byte for each block, for the
+// feature that hardens it (hooks.h).
 //
 // Invariants (hak_slab_verify, in these words):
 //   free_blocks == number of bits set in bitmap
 //   bit w of summary is set  <=>  bitmap[w] != 0
 //   no bit at or above fresh is set
-// And, with the owner's lock: the slab is in one of its owner's two lists for the class <=> free_blocks > 0 or
-// fresh < blocks, and in its list of full slabs otherwise; a direct cache (cache/direct.h) has those of before in the latter.
+// And, with the owner's lock: free_blocks > 0 or fresh < blocks <=> the slab is in one of its owner's two lists for the class.
+// Otherwise it is in the owner's list of full slabs; so are the earlier slabs of a cache that became direct (cache/direct.h).
 #pragma once
 
 #include "base/compiler.h"
@@ -30,8 +30,8 @@
 
 struct hak_ranges;
 
-// The slab of a block whose entry names the owner. A wild pointer that shares the entry leads to the same
-// slab: the block's place in it tells (hak_slab_index).
+// The slab of a block whose map entry names the owner. A wild pointer that shares the entry leads to the
+// same slab; hak_slab_index detects it.
 HAK_INLINE struct hak_run *hak_slab_owned(const void *block)
 {
     struct hak_super *super = hak_map_super(block);
@@ -39,16 +39,16 @@ HAK_INLINE struct hak_run *hak_slab_owned(const void *block)
     return &super->slabs[super->first[unit]];
 }
 
-// What a slab takes of the pool.
+// Bytes that a slab of the class takes from the pool.
 HAK_INTERNAL size_t hak_slab_described_bytes(unsigned size_class);
-// A fresh slab of `size_class` for `owner`, whose map entries carry `tag`. NULL without memory.
+// A new slab of `size_class` for `owner`, whose map entries carry `tag`. NULL without memory.
 HAK_INTERNAL struct hak_run *hak_slab_make(struct hak_owner *owner,
                                            uint32_t tag,
                                            unsigned size_class);
-// Give its units back. All its blocks must be in it.
+// Give the slab's units back to the arena. All its blocks must be in it.
 HAK_INTERNAL void hak_slab_end(struct hak_run *slab);
-// Pass it to another owner; the caller holds both owners' locks. Writes its map entries anew, which is needed as well when
-// sampled_blocks becomes 0, or is 0 no longer.
+// Pass the slab to another owner; the caller holds both owners' locks. Rewrites its map entries; so it is called as well
+// when sampled_blocks becomes 0, or is 0 no longer.
 HAK_INTERNAL void hak_slab_move(struct hak_run *slab, struct hak_owner *owner, uint32_t tag);
 
 // Take up to `count` free blocks into slots[0..], lowest addresses last, so that a
@@ -56,28 +56,28 @@ HAK_INTERNAL void hak_slab_move(struct hak_run *slab, struct hak_owner *owner, u
 HAK_INTERNAL unsigned hak_slab_take(struct hak_run *slab, void **slots, unsigned count);
 // Take one block that was never handed out, or NULL: its pages may still read as zero.
 HAK_INTERNAL void *hak_slab_take_fresh(struct hak_run *slab);
-// Put back blocks[0], which lies in the slab, and those after it, `count` at most, up to the first
-// that lies elsewhere. Returns how many. Dies as hak_slab_put.
+// Put back at most `count` blocks: blocks[0], which lies in the slab, and those after it, up to the
+// first that lies elsewhere. Returns how many. Misuse as in hak_slab_put.
 HAK_INTERNAL unsigned hak_slab_put_row(struct hak_run *slab,
                                        _Atomic(void *) *blocks,
                                        unsigned count);
 
-// A bit for each of the 64 blocks that a word of its bitmap is about, if it is handed out; of a
-// hardened one, if the program has it.
+// A bit for each of the 64 blocks of a word of the bitmap: is it handed out? In a hardened slab:
+// does the program have it?
 HAK_INTERNAL uint64_t hak_slab_out(const struct hak_run *slab, unsigned word);
 // Is `block` a block of this slab that is handed out?
 HAK_INTERNAL bool hak_slab_is_out(const struct hak_run *slab, const void *block);
-// Say why `block` is no block of `bytes` that was handed out of the slab at `base`, and end.
+// End the program, and say why `block` is not a handed-out block of `bytes` of the slab at `base`.
 HAK_INTERNAL _Noreturn HAK_COLD void hak_slab_die_at(const char *base,
                                                      size_t bytes,
                                                      const void *block);
-// The same of one that is no block of this slab that is handed out.
+// The same for `block`, which is not handed out from this slab.
 HAK_INTERNAL _Noreturn HAK_COLD void hak_slab_die_of(const struct hak_run *slab, const void *block);
-// `p` was freed as a block that it is not: it has ended, and may be a part of another, or never was ours.
+// The same for `p`, which is no live block: its slab has ended, and may be a part of another block by now, or it never was ours.
 HAK_INTERNAL _Noreturn HAK_COLD void hak_slab_die_not_live(const void *p);
 
-// The index of `block` in a slab of the class that begins at `base`. It must be the start of one of the `fresh`
-// blocks that were handed out once.
+// The index of `block` in a slab of the class that begins at `base`. Ends the program unless it is the start of
+// one of the `fresh` blocks that were ever handed out.
 HAK_INLINE uint32_t hak_slab_index(const struct hak_class *info,
                                    const char *base,
                                    uint32_t fresh,
@@ -91,7 +91,7 @@ HAK_INLINE uint32_t hak_slab_index(const struct hak_class *info,
     return index;
 }
 
-// Put one block back. Dies when `block` is no block of this slab or is in it already.
+// Put one block back. Ends the program if `block` is not a block of this slab or is in it already.
 HAK_INLINE void hak_slab_put(struct hak_run *slab, void *block)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
@@ -106,7 +106,7 @@ HAK_INLINE void hak_slab_put(struct hak_run *slab, void *block)
     slab->free_blocks++;
 }
 
-// Does every block lie in the slab?
+// Are all blocks in the slab?
 HAK_INLINE bool hak_slab_is_idle(const struct hak_run *slab)
 {
     return slab->free_blocks == hak_load_relaxed(&slab->fresh);
@@ -118,17 +118,17 @@ HAK_INLINE bool hak_slab_has_blocks(const struct hak_run *slab)
            hak_load_relaxed(&slab->fresh) < hak_classes[slab->size_class].blocks;
 }
 
-// Did blocks come back since its pages were last given back, or were those that it found never given back?
+// Have blocks come back since the last purge, or may pages be resident that the units' earlier users left?
 HAK_INLINE bool hak_slab_wants_purge(const struct hak_run *slab)
 {
     return slab->free_blocks > slab->purged_blocks || slab->has_old_pages;
 }
 
-// Every other page of a unit: what is free in it is no more ranges than that.
+// The most ranges of free pages in a unit: every other page.
 enum { HAK_SLAB_RANGES_OF_UNIT = HAK_UNIT_BYTES / 4096 / 2 };
 
-// Put the pages that lie wholly in free blocks, and were not given back before, into `ranges`, where there is room for those
-// of its units. They are to be given back before anybody takes blocks of it, or the slab told that they were not.
+// Add to `ranges`, which has room for them, the pages that lie wholly in free blocks and are not purged yet. The caller
+// purges them before a block of the slab is taken, or else calls hak_slab_note_unpurged.
 HAK_INTERNAL void hak_slab_purge(struct hak_run *slab, struct hak_ranges *ranges);
 HAK_INLINE void hak_slab_note_unpurged(struct hak_run *slab)
 {
@@ -136,8 +136,8 @@ HAK_INLINE void hak_slab_note_unpurged(struct hak_run *slab)
     slab->has_old_pages = true;
 }
 
-// Bytes that it has given back and that nobody has taken a block of since; 0 while purged_blocks is 0.
+// Bytes that were purged in the slab since purged_blocks was last 0. Valid only while purged_blocks is not 0.
 HAK_INTERNAL size_t hak_slab_purged_bytes(const struct hak_run *slab);
 
-// Walk everything and die when an invariant is broken.
+// Check all invariants of a slab; a debug build ends if one is broken.
 HAK_INTERNAL void hak_slab_verify(const struct hak_run *slab);

@@ -1,7 +1,7 @@
-// super.h -- what is known of a superslab: which of its units are free, and which may be resident.
+// super.h -- the superslab descriptor: which units are free, and which may be resident.
 //
-// Owns      nothing; superslabs.h makes descriptors and keeps them.
-// Threads   the holder of the lock of its shard; of a large block's own mapping, of the arena's.
+// Owns      nothing; superslabs.h makes and keeps the descriptors.
+// Threads   the holder of the shard's lock; for a large block's own mapping, of the arena's.
 #pragma once
 
 #include "base/bits.h"
@@ -10,56 +10,55 @@
 #include "meta/unreleased.h"
 #include "slab/descriptor.h"
 
-// A superslab, or a large block's own mapping (then with one descriptor and no units). "lock": its shard's; of a
-// large block's own mapping the arena's.
+// A superslab, or a large block's own mapping, which has one run descriptor and no units. "lock" means the
+// shard's; for a large block's own mapping, the arena's.
 struct hak_super {
     char *base;
-    size_t mapped_bytes;      // HAK_SUPER_BYTES, or those of the mapping
-    uint64_t free_units;      // a bit per unit that no run has       (lock)
-    uint64_t dirty_units;     // those of free_units that may be resident (lock)
-    uint64_t written_units;   // units that do not read as zero; with huge pages fewer than the
-                              // resident ones                           (lock)
-    uint64_t purging_units;   // units taken out by a purge that is under way (lock)
-    uint64_t purged_units;    // free units that were given back and not used since (lock)
-    uint64_t huge_units;      // of pages that asked to be huge: one touch makes 32 resident (lock)
-    uint64_t huge_new_units;  // of those of them that nobody has touched since (lock)
+    size_t mapped_bytes;      // HAK_SUPER_BYTES, or the size of the mapping
+    uint64_t free_units;      // a bit per unit that belongs to no run  (lock)
+    uint64_t dirty_units;     // the free units that may be resident    (lock)
+    uint64_t written_units;   // units that may hold other than zeros   (lock)
+    uint64_t purging_units;   // units taken out by a purge under way   (lock)
+    uint64_t purged_units;    // free units, purged and not used since  (lock)
+    uint64_t huge_units;      // of pages that asked to be huge: a touch makes 32 resident (lock)
+    uint64_t huge_new_units;  // those of huge_units untouched since they asked (lock)
     struct hak_list all_link; // in the arena's list of everything (arena lock)
     uint64_t dirty_tick;      // when a unit last became dirty
-    _Atomic(struct hak_super *) span; // where the run begins that this superslab continues
-    // The one it belongs to, by number; HAK_NO_SHARD when it is one large block's mapping, or not mapped. Changes under the locks of
-    // both shards; a run in it that is in use keeps it from changing.
+    _Atomic(struct hak_super *) span; // superslab where the run begins that continues in this one
+    // The number of its shard; HAK_NO_SHARD for a large block's own mapping, and when it is not mapped. Changes under the locks of
+    // both shards, and only while no run in it is in use.
     _Atomic(uint8_t) shard;
     bool is_mapping; // a large block's own mapping
-    // For the first unit of each run when it was made, and when this was mapped, by hak_arena.clock. Nobody but
-    // readers from outside wants to know (lock).
+    // Time stamps by hak_arena.clock: when the run that begins at each unit was made, and when this was mapped.
+    // Only tools that read from outside use them (lock).
     union {
         uint32_t made_at[HAK_SUPER_UNITS];
-        // of a mapping that has ended, when the kernel has refused to take it back
+        // for an ended mapping whose addresses the kernel did not take back
         struct hak_unreleased_range unreleased;
     };
     uint32_t mapped_at;
-    uint8_t first[HAK_SUPER_UNITS]; // the first unit of the run that a unit is in
-    struct hak_run slabs[];         // by unit; one for a mapping of its own
+    uint8_t first[HAK_SUPER_UNITS]; // for each unit, the first unit of its run
+    struct hak_run slabs[];         // by unit; one for a large block's own mapping
 };
 
-// What is untouched of a unit is counted in these: the smallest pages.
+// A chunk, the smallest size of a page: the granularity in which untouched memory is counted.
 enum { HAK_CHUNK_BYTES = 4096, HAK_UNIT_CHUNKS = HAK_UNIT_BYTES / HAK_CHUNK_BYTES };
 
-// Where a superslab stands in the queues of its shard: behind its runs, as a mapping of its own is in none.
+// A superslab's place in the queues of its shard. It lies behind the runs, as a large block's own mapping is in no queue.
 struct hak_super_place {
     struct hak_super *super;
-    struct hak_list whole_link; // in the list of those wholly free
-    struct hak_list dirty_link; // in a queue of those with dirty units
-    uint8_t dirty_queue;        // enum hak_dirty_queue: the one that dirty_link is in
-    uint8_t free_pages;         // of its two huge pages, or their places, so many are wholly free
-    // At the end of each unit, chunks that nobody has touched since it came from the kernel, in use or not: a slab of
-    // which a page was used is not 64 KiB to give back. And a bit for each unit that has some.
+    struct hak_list whole_link; // in the list of wholly free superslabs
+    struct hak_list dirty_link; // in a queue of superslabs with dirty units
+    uint8_t dirty_queue;        // enum hak_dirty_queue: the queue that dirty_link is in
+    uint8_t free_pages;         // how many of its two huge pages, or places of one, are wholly free
+    // For each unit, in use or not, how many chunks at its end were never touched since they came from the kernel: a
+    // slab that used only one page has not 64 KiB to purge. And a bit for each unit that has such chunks.
     uint8_t untouched[HAK_SUPER_UNITS];
     uint64_t sparse_units;
-    // Of a unit in a slab, a bit for each chunk that the slab has given back. The lock of the slab's owner; they count as
-    // long as its purged_blocks is not 0.
+    // For each unit in a slab, a bit for each chunk that the slab has purged. Guarded by the lock of the slab's owner.
+    // Valid while the slab's purged_blocks is not 0.
     uint16_t purged_chunks[HAK_SUPER_UNITS];
-    // Free units that have some from their last slab, which nobody has touched since (lock).
+    // Free units in which chunks purged by their last slab are still untouched (lock).
     uint64_t holed_units;
 };
 
@@ -77,7 +76,7 @@ HAK_INLINE size_t hak_super_purged_bytes(const struct hak_super *super, uint64_t
     return chunks * HAK_CHUNK_BYTES;
 }
 
-// Free units are used again, or are given back as a whole. Returns what had been given back of them before.
+// The units are used again or purged as a whole. Returns the bytes that their slabs had purged before.
 HAK_INLINE size_t hak_super_fill_holes(struct hak_super *super, uint64_t units)
 {
     struct hak_super_place *place = hak_super_place(super);
@@ -88,45 +87,45 @@ HAK_INLINE size_t hak_super_fill_holes(struct hak_super *super, uint64_t units)
 
 #define HAK_SUPER_OF_LINK(link, member) (HAK_LIST_ITEM(link, struct hak_super_place, member)->super)
 
-// Superslabs with dirty units, in the order of dirty_tick: who gives back looks at the first ones only
-// (queues.c).
+// Queues of superslabs with dirty units, each in the order of dirty_tick: a purge looks only at the
+// first ones (queues.c).
 enum hak_dirty_queue {
-    HAK_DIRTY_WHOLE, // some are no part of a huge page in use
+    HAK_DIRTY_WHOLE, // some dirty units are not part of a huge page in use
     HAK_DIRTY_PART,  // all are
-    HAK_DIRTY_REST,  // all are, for the others have been given back
-    HAK_DIRTY_NONE   // in none of them
+    HAK_DIRTY_REST,  // all are, since the others were purged
+    HAK_DIRTY_NONE   // in no queue
 };
-enum { HAK_DIRTY_QUEUES = HAK_DIRTY_NONE }; // so many there are
+enum { HAK_DIRTY_QUEUES = HAK_DIRTY_NONE }; // the number of queues
 
-// A superslab has two huge pages, or the places of two.
+// A superslab has two huge pages, or places of one.
 enum { HAK_HUGE_UNITS = HAK_SUPER_UNITS / 2 };
 
-// Of the two pages each whose units are all among `units`.
+// The units of those huge pages whose units are all among `units`.
 HAK_INLINE uint64_t hak_super_whole_pages(uint64_t units)
 {
-    const uint64_t low = (UINT64_C(1) << HAK_HUGE_UNITS) - 1; // the units of the first
+    const uint64_t low = (UINT64_C(1) << HAK_HUGE_UNITS) - 1; // the units of the first one
     return ((units & low) == low ? low : 0) | ((units & ~low) == ~low ? ~low : 0);
 }
 
-// The units of the huge pages that any of `units` lies in.
+// The units of the huge pages in which any of `units` lies.
 HAK_INLINE uint64_t hak_super_pages_of(uint64_t units)
 {
     return ~hak_super_whole_pages(~units);
 }
 
-// Which of two groups it belongs to while an option is on trial (base/variants.h): by turns.
+// The group that the superslab belongs to while an option is on trial (base/variants.h): every other one.
 HAK_INLINE unsigned hak_super_group(const struct hak_super *super)
 {
     return (unsigned)((uintptr_t)super->base >> HAK_SUPER_LOG2) & 1;
 }
 
-// The dirty units that may go first: all but parts of huge pages in use.
+// The dirty units that may be purged first: all but parts of huge pages in use.
 HAK_INLINE uint64_t hak_super_whole_units(const struct hak_super *super)
 {
     return super->dirty_units & (~super->huge_units | hak_super_whole_pages(super->free_units));
 }
 
-// What may be resident of these units, if nobody uses them: not what nobody has touched, nor what their last slab gave back.
+// Bytes of these unused units that may be resident: without chunks that are untouched or that their last slab purged.
 HAK_INLINE size_t hak_super_touched_bytes(const struct hak_super *super, uint64_t units)
 {
     const struct hak_super_place *place = hak_super_place(super);
@@ -144,7 +143,7 @@ HAK_INLINE size_t hak_super_touched_bytes(const struct hak_super *super, uint64_
     return bytes;
 }
 
-// Somebody has touched the units, maybe all of them to the end; or they were given back. They are not dirty.
+// The units were touched, maybe to their ends, or purged. They are not dirty.
 HAK_INLINE void hak_super_note_touched_locked(struct hak_super *super, uint64_t units)
 {
     hak_super_place(super)->sparse_units &= ~units;

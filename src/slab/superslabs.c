@@ -11,10 +11,10 @@
 #include "slab/hooks.h"
 #include "slab/queues.h"
 
-// Of descriptors that are not in use one stays, and has the addresses of others behind what it would describe: their pages go
-// back. To who still reads there, zeros say that no unit is in a run.
+// One unused descriptor keeps the addresses of others, behind the part that describes a superslab; the others' pages are
+// purged. A thread that still reads them sees zeros: no unit is in a run.
 struct spares {
-    struct hak_super *next; // one that stays as well
+    struct hak_super *next; // the next one that keeps addresses
     size_t count;
     struct hak_super *others[400];
 };
@@ -58,8 +58,8 @@ static void super_spare_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.
     }
 }
 
-// Addresses for superslabs. The kernel maps them without the arena's lock: that takes it longer than all else, and many threads
-// may grow at a time.
+// Take addresses for superslabs. The kernel maps them while the arena's lock is free: mapping takes longer than all the rest,
+// and many threads may grow at the same time.
 static char *super_map(size_t bytes)
 {
     hak_lock_take(&hak_arena.lock);
@@ -78,14 +78,14 @@ static void super_drop(char *base, size_t bytes)
     hak_lock_drop(&hak_arena.lock);
 }
 
-// Outside our window only one at a time is known by its start.
+// Outside our window the map knows only the start of a mapping, so it can be one superslab only.
 static bool can_be_supers(char *base, size_t bytes)
 {
     return (bytes == HAK_SUPER_BYTES || hak_map_slot(base) != UINT64_MAX) &&
            hak_hook_superslabs(base, bytes);
 }
 
-// A descriptor for the superslab at `base`, which everybody knows then. False without memory.
+// Make and publish a descriptor for the superslab at `base`. False without memory.
 static bool super_add_locked(struct hak_shard *shard, char *base, bool is_huge)
     HAK_REQUIRES(&shard->lock)
 {
@@ -118,7 +118,7 @@ static bool super_add_locked(struct hak_shard *shard, char *base, bool is_huge)
     return true;
 }
 
-// So many could not be had, or could.
+// Learn from the result of growing by `count` superslabs how many the kernel allows.
 static void note_most(size_t count, bool is_grown)
 {
     hak_lock_take(&hak_arena.lock);
@@ -167,7 +167,7 @@ uint64_t hak_superslabs_next_slot(void)
     return slot;
 }
 
-// Its dirty units count as of now: it is about to be used.
+// Its dirty units count as of now, since it is about to be used.
 static void super_move_locked(struct hak_shard *from, struct hak_shard *to, struct hak_super *super)
     HAK_REQUIRES(&from->lock, &to->lock)
 {
@@ -209,7 +209,7 @@ bool hak_superslabs_adopt_locked(struct hak_shard *shard) HAK_REQUIRES(&shard->l
     return is_done;
 }
 
-// False when the kernel refuses: then it is the last to be tried again.
+// False if the kernel refuses: then the superslab goes to the end of the list.
 static bool super_unmap_locked(struct hak_shard *shard, struct hak_super *super)
     HAK_REQUIRES(&shard->lock, &hak_arena.lock)
 {
@@ -252,7 +252,7 @@ static size_t shard_trim(struct hak_shard *shard)
     return gone;
 }
 
-// One superslab a turn: others may wait for the locks.
+// The locks are dropped after each superslab: other threads may wait for them.
 size_t hak_superslabs_trim(void)
 {
     size_t gone = 0;

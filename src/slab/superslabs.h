@@ -1,20 +1,19 @@
-// superslabs.h -- where a shard's superslabs come from, and where they go: mapped, taken over from another shard,
-// unmapped.
+// superslabs.h -- maps and unmaps the superslabs of a shard, and takes them over from other shards.
 //
-// Owns      the descriptors of superslabs, which are used again.
-// Threads   any; what ends in _locked under the locks that it names.
-// Fails     without memory; what was free before is still free.
+// Owns      the descriptors of superslabs, which are reused.
+// Threads   any. Functions that end in _locked: the holder of the locks that they name.
+// Fails     without memory; then nothing has changed.
 #pragma once
 
 #include "slab/arena.h"
 
-// Map the superslabs for a run of `units`, with huge pages or without. The slot of the first; UINT64_MAX when not all could be had.
+// Map superslabs for a run of `units`, with huge pages or without. Returns the first slot; UINT64_MAX if not all could be had.
 HAK_INTERNAL uint64_t hak_superslabs_grow_locked(struct hak_shard *shard,
                                                  unsigned units,
                                                  bool wants_huge) HAK_REQUIRES(&shard->lock);
-// Where the next one is mapped, if nobody else maps one before.
+// The slot of the next mapping, unless another thread maps first.
 HAK_INTERNAL uint64_t hak_superslabs_next_slot(void);
-// One that another shard has for nothing is used before one is mapped. False when there is none.
+// Take over a wholly free superslab of another shard, before a new one is mapped. False if there is none.
 HAK_INTERNAL bool hak_superslabs_adopt_locked(struct hak_shard *shard) HAK_REQUIRES(&shard->lock);
 
 // Unmap superslabs that are wholly free. Returns the bytes unmapped.

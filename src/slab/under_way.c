@@ -3,7 +3,7 @@
 
 #include "os/os.h"
 
-// Where it says `before`, say `number`. When there is no room for one more, nobody waits for it.
+// Find the entry with number `before` and write `number` and `thread` into it. If the table is full, nobody waits for that load.
 static void under_way_set_locked(uint64_t before, uint64_t number, uintptr_t thread)
     HAK_REQUIRES(&hak_arena.lock)
 {
@@ -37,8 +37,8 @@ void hak_under_way_tell(void)
     }
 }
 
-// The first load up to that number that another thread is giving back; 0: none. This one is in the middle of giving back
-// one of its own when a signal's handler calls.
+// The first load up to `number` that another thread is giving back; 0: none. This thread's own loads do not count: a
+// signal handler may have interrupted one.
 static uint64_t first_under_way_locked(uint64_t number) HAK_REQUIRES(&hak_arena.lock)
 {
     uint64_t first = 0;
@@ -60,8 +60,8 @@ bool hak_under_way_is_any(void)
     return is_any;
 }
 
-// Who gives back holds no lock, and comes back when it gets a processor. What does not come back in a minute was a
-// vfork child's that was killed: nobody waits for it again.
+// The thread that gives back holds no lock, and ends the load once it gets a processor. A load that takes over a
+// minute belongs to a killed vfork child: nobody waits for it any longer.
 enum { PURGE_WAIT_MS = 10, PURGE_WAITS_MAX = 6000 };
 
 void hak_under_way_wait(void)

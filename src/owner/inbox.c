@@ -6,7 +6,7 @@
 
 size_t hak_inbox_push(struct hak_owner *owner, struct hak_parcel *parcel)
 {
-    // Before the parcel can be opened, so that the sum never falls below zero.
+    // Added before the parcel can be opened, so that the sum never falls below zero.
     const size_t bytes = parcel->bytes;
     const size_t waiting = hak_add_relaxed(&owner->inbox_bytes, bytes) + bytes;
     struct hak_parcel *head = hak_load_relaxed(&owner->inbox);

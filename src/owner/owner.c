@@ -1,8 +1,8 @@
 // owner.c -- see owner.h.
 #include "owner/owner.h"
 
-// What the program has freed twice may have ended with the first free, and its memory may be
-// something else by now, or become so at any moment: every look below is one that may find nothing.
+// After a double free, the slab may have ended with the first free, and its memory may be something
+// else by now, or become so at any moment: so every lookup below may find nothing.
 struct hak_owner *hak_owner_of(const void *p)
 {
     const struct hak_run *slab = hak_map_is_small(hak_map_entry(p)) ? hak_run_of(p) : NULL;

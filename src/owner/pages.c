@@ -7,8 +7,8 @@
 #include "slab/huge_pages.h"
 #include "slab/ranges.h"
 
-// Slabs whose pages are given back before the owner's thread, which may be waiting, gets its turn:
-// some 100 µs of system calls. Or more when these would not be enough for one, at a page each.
+// Slabs whose pages are purged before the owner's thread, which may be waiting, gets the lock: some
+// 100 µs of system calls. More if these would not be enough for one call, at a page each.
 enum { SLABS_AT_A_TIME = 8, SLABS_MOST = HAK_UNIT_BYTES / 4096, SLABS_LOOKED_AT = 32 };
 
 static bool is_load(unsigned size_class, unsigned slabs, const struct hak_ranges *ranges)
@@ -18,14 +18,14 @@ static bool is_load(unsigned size_class, unsigned slabs, const struct hak_ranges
            (slabs >= SLABS_AT_A_TIME && hak_ranges_are_enough(ranges));
 }
 
-// The slabs whose pages are given back together, and where the ranges of each end.
+// The slabs that are purged together, and the end of each one's ranges.
 struct lot {
     struct hak_run *slabs[SLABS_MOST];
     unsigned ends[SLABS_MOST];
     unsigned count;
 };
 
-// It lies in front of those that were swept, until the next try.
+// Put the slab in front of the swept ones, until the next try.
 static void put_off_locked(struct hak_owner *owner, struct hak_run *slab) HAK_REQUIRES(&owner->lock)
 {
     hak_list_remove(&slab->link);
@@ -33,7 +33,7 @@ static void put_off_locked(struct hak_owner *owner, struct hak_run *slab) HAK_RE
     hak_set_bit(owner->unpurged, slab->size_class, true);
 }
 
-// Of some pages the kernel said no (they are locked in memory), or they were too few for a call: another time.
+// Purge. A slab of which the kernel refused pages (locked in memory), or that has too few for a call, is put off.
 static void note_purged_locked(struct hak_owner *owner,
                                const struct lot *lot,
                                const struct hak_ranges *ranges,
@@ -58,7 +58,7 @@ static void note_purged_locked(struct hak_owner *owner,
     }
 }
 
-// Has a quarter of what was in use come back since its pages were looked at? Before, few more pages are wholly free.
+// Has a quarter of the blocks that were in use come back since the last look at the pages? Before, few more pages are wholly free.
 static bool gives_enough(const struct hak_run *slab)
 {
     const unsigned blocks = hak_classes[slab->size_class].blocks;
@@ -68,7 +68,7 @@ static bool gives_enough(const struct hak_run *slab)
 
 enum { SERVE_NEXT = 4 };
 
-// NULL when there is none.
+// The next slab to sweep; NULL if there is none.
 static struct hak_run *slab_to_sweep(const struct hak_list *slabs, enum hak_pages_which which)
 {
     const struct hak_list *link = slabs->next;
@@ -99,12 +99,12 @@ bool hak_pages_sweep(struct hak_owner *owner,
         HAK_LOOK();
         hak_list_remove(&slab->link);
         if (hak_slab_is_idle(slab)) {
-            hak_slabs_end(owner, slab); // a hardened one, which stayed as the only one
+            hak_slabs_end(owner, slab); // a hardened slab that had stayed as the only one
             continue;
         }
         const bool is_wanted = which == HAK_PAGES_ALL || gives_enough(slab);
         if (!is_wanted && which == HAK_PAGES_LAST) {
-            hak_list_push(slabs, &slab->link); // it serves next, and fills up
+            hak_list_push(slabs, &slab->link); // it serves the next requests, and fills up
             continue;
         }
         if (is_wanted) {
@@ -112,7 +112,7 @@ bool hak_pages_sweep(struct hak_owner *owner,
         }
         slab->is_swept = true;
         hak_list_append(swept, &slab->link);
-        if (hak_slab_wants_purge(slab)) { // it was not worth it
+        if (hak_slab_wants_purge(slab)) { // its ranges were not worth a call
             put_off_locked(owner, slab);
         }
         lot.slabs[lot.count] = slab;

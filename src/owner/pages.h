@@ -1,4 +1,4 @@
-// pages.h -- pages inside slabs that go on: which are given back to the system, and when again.
+// pages.h -- purges free pages inside slabs in use, and tells when to try again.
 //
 // Threads   any that holds the owner's lock.
 #pragma once
@@ -6,25 +6,25 @@
 #include "owner/owner.h"
 
 enum hak_pages_which {
-    HAK_PAGES_ALL,      // of all slabs
-    HAK_PAGES_WORTH_IT, // of those of which a quarter came back since the last time
-    HAK_PAGES_LAST,     // likewise, of a class that is in use: not of those that serve next
+    HAK_PAGES_ALL,      // in all slabs
+    HAK_PAGES_WORTH_IT, // in slabs that got a quarter of their blocks back since the last time
+    HAK_PAGES_LAST,     // the same for a class in use: not in the slabs that serve next
 };
 
-// What became of them.
+// The result of some sweeps.
 struct hak_pages_given {
-    size_t bytes;    // that the kernel took
-    bool is_refused; // it refused some
-    uint32_t looks;  // at slabs
+    size_t bytes;    // bytes that the kernel took
+    bool is_refused; // the kernel refused some
+    uint32_t looks;  // number of slabs looked at
 };
 
-// Give back pages inside some of the class's slabs, and put these to those that were swept. False when there are no more to do.
-// `*given` adds up over some calls.
+// Purge free pages in some of the class's slabs, and move these to the swept ones. False when none is left to do. `*given` sums
+// up over several calls.
 HAK_INTERNAL bool hak_pages_sweep(struct hak_owner *owner,
                                   unsigned size_class,
                                   enum hak_pages_which which,
                                   struct hak_pages_given *given) HAK_REQUIRES(&owner->lock);
-// Those whose pages the kernel did not take lie in front of the swept ones: they are to be swept again. Others may have the lock
-// in between.
+// The slabs whose purge was put off lie in front of the swept ones: make them unswept, to be tried again. Drops the lock
+// now and then.
 HAK_INTERNAL void hak_pages_try_again(struct hak_owner *owner, unsigned size_class)
     HAK_REQUIRES(&owner->lock);

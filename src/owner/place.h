@@ -1,7 +1,7 @@
 // place.h -- a place for a free block, in a magazine or a parcel.
 //
-// Threads   written by the thread whose magazine or parcel it is in and, at a fence, by a thief (steal.c). Under ThreadSanitizer,
-//           which does not know membarrier, a place carries the order that the barrier gives.
+// Threads   written by the thread whose magazine or parcel it is in and, at a fence, by a thief (steal.c). ThreadSanitizer
+//           does not know membarrier, so under it loads and stores of a place have the order that the barrier gives.
 #pragma once
 
 #include "base/atomic.h"

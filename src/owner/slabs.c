@@ -40,8 +40,8 @@ void hak_slabs_list(struct hak_owner *owner, struct hak_run *slab)
     hak_list_append(hak_slab_has_blocks(slab) ? list : &owner->full, &slab->link);
 }
 
-// By class, how many threads' owners have more than one slab with blocks to give, or had since the sweeper was there: a
-// heap whose threads all take and give back writes it with each tick, not with each slab.
+// By class: the number of threads' owners that have more than one slab with blocks to give, or had at some time since
+// the sweeper's last visit. So a heap whose threads all take and give back writes it once per tick, not once per slab.
 static _Atomic(uint32_t) spares[HAK_SMALL_CLASSES];
 
 bool hak_slabs_are_spare(const struct hak_owner *owner, unsigned size_class)
@@ -58,7 +58,7 @@ static void count_spare(struct hak_owner *owner, unsigned size_class, bool count
     }
 }
 
-// More than the one that a thread or heap takes from next.
+// Has it more than the slab that its thread or heap takes from next?
 static bool has_to_spare(struct hak_owner *owner, unsigned size_class)
 {
     const struct hak_list *slabs = hak_slabs_of(owner, size_class);
@@ -99,10 +99,10 @@ bool hak_slabs_are_counted(const struct hak_owner *owner, unsigned size_class)
            hak_has_bit(owner->counted, size_class) == hak_slabs_has_spare(owner, size_class);
 }
 
-// It had no blocks to give, or no pages, and now it has.
+// The slab had no blocks to give, or was swept, and now has blocks.
 static void slab_list_again(struct hak_owner *owner, struct hak_run *slab)
 {
-    // To the end: others have blocks too, and this one may fill up until its turn.
+    // To the end: others have blocks, too, and this one may get more until its turn.
     slab->is_swept = false;
     hak_list_remove(&slab->link);
     hak_list_append(hak_slabs_of(owner, slab->size_class), &slab->link);
@@ -131,7 +131,7 @@ void hak_slabs_end(struct hak_owner *owner, struct hak_run *slab)
 {
     owner->slab_count--;
     hak_count(&owner->classes[slab->size_class].ended_slabs, 1);
-    hak_slab_end(slab); // from here on somebody else's
+    hak_slab_end(slab); // from here on it may have another user
 }
 
 static void lower(size_t *bytes, size_t less)
@@ -148,7 +148,7 @@ void hak_slabs_note_taken(struct hak_owner *owner, unsigned size_class, unsigned
 
 _Atomic(bool) hak_slabs_end_nothing;
 
-// Of a hardened slab all blocks are looked at when it ends: the only one of its class stays with a thread.
+// When a hardened slab ends, all its blocks are checked: so a thread keeps the only slab of a class.
 static bool slab_stays(struct hak_owner *owner, const struct hak_run *slab)
 {
     const struct hak_list *slabs = hak_slabs_of(owner, slab->size_class);
@@ -169,7 +169,7 @@ bool hak_slabs_retire(struct hak_owner *owner, struct hak_run *slab)
     return true;
 }
 
-// Blocks came back into `slab`. True when it has ended with that.
+// Blocks came back into `slab`. True if that ended it.
 HAK_INLINE bool slab_note_put(struct hak_owner *owner, struct hak_run *slab, bool was_full)
 {
     if (HAK_UNLIKELY(was_full || slab->is_swept)) {

@@ -8,7 +8,7 @@ void hak_watch_add(struct hak_owner *owner)
 {
     bool before = false;
     if (!hak_cas_acquire(&owner->is_watched, &before, true)) { // pairs with: unwatch
-        return;                                                // another thread does
+        return;                                                // another thread is adding it
     }
     hak_add_relaxed(&hak_watch.count, 1);
     struct hak_owner *head = hak_load_relaxed(&hak_watch.noted);

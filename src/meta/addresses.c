@@ -6,7 +6,7 @@
 #include "meta/unreleased.h"
 #include "os/os.h"
 
-// Map at slots that are kept, without `lock` if it is not NULL. Unproven: which lock it is.
+// Map at `place`, whose slots are marked used already, without `lock` if it is not NULL. Unproven: which lock it is.
 static bool map_at(char *place, size_t bytes, struct hak_lock *lock, bool *is_taken) HAK_UNPROVEN
 {
     if (lock != NULL) {
@@ -19,13 +19,13 @@ static bool map_at(char *place, size_t bytes, struct hak_lock *lock, bool *is_ta
     return is_done;
 }
 
-// Map at free slots of our window, and keep them, trying a few places. `*is_refused`: no other place will do either.
+// Map at free slots of our window, which become used; tries a few places. `*is_refused`: no other place would do.
 static char *map_in_window(size_t bytes, struct hak_lock *lock, bool *is_refused)
 {
     const uint64_t count = hak_map_slots_of(bytes);
     bool is_taken = true;
     *is_refused = false;
-    // Somebody else's mapping may lie in our window: step over it, but not for ever.
+    // Another mapping may lie in our window: step over it, but not for ever.
     for (unsigned attempt = 0; attempt < 8 && is_taken; attempt++) {
         const uint64_t before = hak_map.next_slot;
         const uint64_t slot = hak_map_find_row(count);
@@ -45,12 +45,12 @@ static char *map_in_window(size_t bytes, struct hak_lock *lock, bool *is_refused
             hak_map.next_slot = before;
         }
     }
-    // Of addresses that it has given before, it is memory that the kernel has not.
+    // The kernel has mapped in the window before: so it lacks memory, not addresses.
     *is_refused = !is_taken && hak_map.has_window;
     return NULL;
 }
 
-// Map wherever the kernel likes, with room to align, and cut off the rest. The slots are kept.
+// Map where the kernel likes, with room to align, and cut off the rest. The slots become used.
 static char *map_anywhere(size_t bytes)
 {
     char *start = hak_os_map(bytes + HAK_SUPER_BYTES);
@@ -70,12 +70,12 @@ static char *map_anywhere(size_t bytes)
     return aligned;
 }
 
-// Below the window's lowest place, and above what the kernel places top-down.
+// Below the window's lowest place, and above the range that the kernel fills top-down.
 #define OUTSIDE_LOW  (UINT64_C(1) << (40 - HAK_SUPER_LOG2))
 #define OUTSIDE_HIGH (UINT64_C(126) << (40 - HAK_SUPER_LOG2))
 enum { OUTSIDE_TRIES = 64 };
 
-// The next address outside of the window, in superslabs, at which `count` may lie, and whose own slot is free. 0: there is none.
+// The next address outside the window, in superslabs, where `count` superslabs fit and whose own slot is free. 0: none.
 static uint64_t outside_next(uint64_t count)
 {
     uint64_t at = hak_map.outside_at;
@@ -95,7 +95,7 @@ static uint64_t outside_next(uint64_t count)
     return 0;
 }
 
-// A mapping outside of the window keeps one slot only, that of its start.
+// A mapping outside the window uses one slot only, that of its start.
 static char *map_outside(size_t bytes)
 {
     const uint64_t count = hak_map_slots_of(bytes);
@@ -115,9 +115,9 @@ static char *map_outside(size_t bytes)
     return NULL;
 }
 
-// Large ones take what is left of an eighth of the window, if it has a row that is long enough, and leave the rest to superslabs.
-// Outside each takes the slot of its start, so where seven of eight slots are free there is room for seven eighths of all
-// addresses. Not where a sanitizer has its shadow there.
+// Longer mappings get what is left of an eighth of the window, if it has a long enough row; the rest is for superslabs. Outside,
+// each uses only the slot of its start: so while seven of eight slots are free, seven eighths of all addresses are usable. Not if
+// a sanitizer has its shadow memory there.
 static bool is_for_outside(size_t bytes)
 {
     const uint64_t count = hak_map_slots_of(bytes);
@@ -126,7 +126,7 @@ static bool is_for_outside(size_t bytes)
             hak_map_find_row(count) == hak_map_slot_count());
 }
 
-// Fresh addresses, and their slots.
+// Map new addresses, whose slots become used.
 static char *map_fresh(size_t bytes, struct hak_lock *lock)
 {
     bool is_refused = false;
@@ -144,7 +144,7 @@ char *hak_addresses_take(size_t bytes, struct hak_lock *lock)
     if (start == NULL) {
         return NULL;
     }
-    // Also of those that were not released: they may have been dropped because this was refused.
+    // Also for unreleased addresses: an earlier call may have dropped them because this failed.
     if (!hak_map_commit(start, bytes)) {
         hak_addresses_drop(start, bytes);
         return NULL;
@@ -155,7 +155,7 @@ char *hak_addresses_take(size_t bytes, struct hak_lock *lock)
     return start;
 }
 
-// Shorter ones may as well move: what that takes for a moment is not much. Free addresses count towards no limit.
+// Shorter mappings may as well move: they need two places for a moment only. Free addresses count towards no limit.
 enum { LONG_SLOTS = 16, ROOM_TIMES = 3 };
 
 void hak_addresses_leave_room(const char *start, size_t bytes)

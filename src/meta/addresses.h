@@ -1,20 +1,20 @@
-// addresses.h -- addresses for superslabs and large blocks: where they are had from the kernel, and given back.
+// addresses.h -- addresses for superslabs and large blocks: takes them from the kernel, and gives them back.
 //
 // Owns      nothing; which addresses are in use is in the map.
 // Threads   the holder of the arena's lock.
-// Fails     NULL when the kernel refuses; what it does not take back, unreleased.h has.
+// Fails     NULL when the kernel refuses; addresses that it does not take back go to unreleased.h.
 #pragma once
 
 #include "base/compiler.h"
 #include "os/lock.h"
 
-// Map `bytes` (a multiple of the page size) at a superslab boundary whose map slot is free, and keep the slot. NULL when the kernel
-// refuses. `lock`: the arena's, which is dropped while the kernel maps, so that what others have mapped may change meanwhile; or
-// NULL: it is held throughout.
+// Map `bytes` (a multiple of the page size) at a superslab boundary whose map slot is free, and mark its slots used. NULL when the
+// kernel refuses. `lock`: the arena's; it is dropped while the kernel maps, so other threads may change what is mapped. NULL: the
+// lock is held throughout.
 HAK_INTERNAL char *hak_addresses_take(size_t bytes, struct hak_lock *lock);
-// Unmap them and free the slots. False (nothing changed) when the kernel refuses.
+// Unmap the addresses and free their slots. False, and nothing has changed, when the kernel refuses.
 HAK_INTERNAL bool hak_addresses_give(char *start, size_t bytes);
-// The same, now or, when the kernel refuses, later (unreleased.h): they are the caller's no longer.
+// The same, at once or, when the kernel refuses, later (unreleased.h): the caller has no claim to them any more.
 HAK_INTERNAL void hak_addresses_drop(char *start, size_t bytes);
-// What is mapped next shall not lie right behind it, if it is long: so it may become four times as long where it is.
+// Leave addresses free behind a long mapping, so that it can grow to four times its length in place.
 HAK_INTERNAL void hak_addresses_leave_room(const char *start, size_t bytes);

@@ -6,24 +6,24 @@
 #include "base/options.h"
 #include "os/os.h"
 
-// Before the tables are there, every address leads to one entry that says "not ours".
+// Until the tables exist, every address leads to one entry that says "not ours".
 static _Atomic(uint32_t) no_unit;
 static _Atomic(struct hak_super *) no_super;
 struct hak_map hak_map = {.units = &no_unit, .supers = &no_super, .covered_units = 1};
 
 enum {
-    UNITS_LOG2_MAX = 24, // 1 TiB of heap addresses: a table of 64 MiB, of which pages are used
+    UNITS_LOG2_MAX = 24, // 1 TiB of heap addresses: a table of 64 MiB, resident where used
     UNITS_LOG2_MIN = 16, // 4 GiB: 256 KiB
     COMMIT_LOG2 = 20,    // bytes of the unit table made writable at a time: 16 GiB of heap
 };
 
-// Anywhere from 33 to 81 TiB: far from what the kernel places top-down and from programs, on every processor with 47 or more bits
-// of addresses. AddressSanitizer's shadow ends at 16 TiB, and from there to 32 TiB CLISP has its heap, and warns of others there.
+// The window lies anywhere from 33 to 81 TiB: far from programs and from what the kernel maps top-down, on processors with 47 or
+// more address bits. AddressSanitizer's shadow ends at 16 TiB. CLISP's heap lies from there to 32 TiB; it warns of others there.
 #define WINDOW_LOW  (UINT64_C(33) << 40)
 #define WINDOW_SPAN (UINT64_C(48) << 40)
 
 // ThreadSanitizer and MemorySanitizer keep their shadow memory there, and leave programs room only where
-// the kernel maps by itself. They say so by being there: in the program, whatever we are built with.
+// the kernel maps by itself. A program that contains these functions runs under one, however we are built.
 extern const char thread_sanitizer __asm__("__tsan_init") __attribute__((weak));
 extern const char memory_sanitizer __asm__("__msan_init") __attribute__((weak));
 
@@ -64,8 +64,8 @@ bool hak_map_start(void)
 {
     unsigned log2 = UNITS_LOG2_MAX;
     _Atomic(uint32_t) *units = NULL;
-    // Beyond a sixteenth of a limit of addresses the table would take the program's room. So would those that are as long as the
-    // table, and can be written, of a limit of data.
+    // A table beyond a sixteenth of a limit on addresses would take the program's room. The same goes for a limit on data: other
+    // tables are as long as this one, and writable.
     const size_t room = hak_least(hak_os_address_limit(), hak_os_data_limit()) / 16;
     for (; log2 > UNITS_LOG2_MIN; log2--) {
         size_t bytes = sizeof *units << log2;
@@ -94,20 +94,20 @@ bool hak_map_start(void)
     hak_map.supers = (_Atomic(struct hak_super *) *)(void *)supers;
     hak_map.super_mask = slots - 1;
     hak_map.slots = (uint64_t *)(void *)(supers + slots * sizeof *hak_map.supers);
-    // The same in each run where that is wanted.
+    // With option deterministic, the window is the same in each run.
     const bool is_random = hak_load_relaxed(&hak_options.deterministic) == 0;
     hak_map.window = (char *)(window_start(is_random) & ~(window_bytes() - 1));
     hak_store_relaxed(&hak_map.covered_units, hak_map.unit_mask + 1);
-    // In the lower half, so that a heap grows for long before it has to wrap around.
+    // In the lower half, so that a heap can grow far before it wraps around.
     hak_map.next_slot = is_random ? hak_os_random() & (hak_map.super_mask >> 1) : 1;
     hak_map.missing_row = UINT64_MAX;
     hak_map.outside_at = (uintptr_t)(hak_map.window + window_bytes()) >> HAK_SUPER_LOG2;
-    slots_set(0, 1, true); // NULL leads to its entry, and must read "not ours"
+    slots_set(0, 1, true); // NULL leads to its entry, which must say "not ours"
     return true;
 }
 
-// A mapping in our window keeps all its slots, which are its addresses. One
-// elsewhere keeps the one that its start is found by.
+// A mapping in our window uses all slots that its addresses lie in. One elsewhere uses only the
+// slot of its start.
 static uint64_t slots_used(const char *start, size_t bytes)
 {
     return (uintptr_t)start - (uintptr_t)hak_map.window < window_bytes() ? hak_map_slots_of(bytes)
@@ -163,8 +163,8 @@ void hak_map_publish(const char *start, size_t bytes, struct hak_super *super)
     slots_publish(hak_map_slot_of(start), slots_used(start, bytes), super);
 }
 
-// The first slot at or after `slot` that is used, or the first that is not; hak_map_slot_count() if there is none. Words that
-// cannot have it are passed 64 at a time.
+// The first slot at or after `slot` that is used, or, without `used`, free; hak_map_slot_count() if there is none. Skips
+// words without such a slot 64 at a time.
 static uint64_t slot_find(uint64_t slot, bool used)
 {
     const uint64_t flip = used ? 0 : ~UINT64_C(0);
@@ -192,7 +192,7 @@ static uint64_t slot_find(uint64_t slot, bool used)
     return hak_map_slot_count();
 }
 
-// The first of `count` unused slots in a row, at or after `from`; hak_map_slot_count() if there are none.
+// The first of `count` free slots in a row, at or after `from`; hak_map_slot_count() if there are none.
 static uint64_t slots_find(uint64_t from, uint64_t count)
 {
     uint64_t slot = slot_find(from, false);
@@ -207,7 +207,7 @@ static uint64_t slots_find(uint64_t from, uint64_t count)
     return hak_map_slot_count();
 }
 
-// The next such row, or the first behind the start of the window.
+// The next such row behind next_slot, or else the first in the window.
 uint64_t hak_map_find_row(uint64_t count)
 {
     if (count >= hak_map.missing_row || count > hak_map_slot_count()) {
@@ -233,8 +233,8 @@ void hak_map_use(const char *start, size_t bytes)
     slots_set(hak_map_slot_of(start), slots_used(start, bytes), true);
 }
 
-// Pages of `units` in which no slot is used any more go back, once the search has left them: where each block has a mapping of its
-// own all of the table would become resident in time. Entries of slots that are not used are zeros, or nobody asks for them.
+// Purge the pages of `units` in which no slot is used any more, except the page of next_slot: where each block has a mapping of
+// its own, the whole table would become resident in time. Entries of free slots are zeros, or nobody reads them.
 static void units_purge(uint64_t slot, uint64_t count)
 {
     const uint64_t in_page = hak_os_page_bytes() / (HAK_SUPER_UNITS * sizeof *hak_map.units);
@@ -245,7 +245,7 @@ static void units_purge(uint64_t slot, uint64_t count)
     end -= end > first && (end - 1 == searched || slot_find(slot + count, true) < end * in_page);
     if (first < end && end * in_page <= hak_map_slot_count()) {
         const uint64_t units = first * in_page * HAK_SUPER_UNITS;
-        // What is there may also stay.
+        // If the kernel refuses, the entries just stay.
         HAK_UNHEEDED(
             hak_os_purge((void *)&hak_map.units[units], (end - first) * hak_os_page_bytes()));
     }

@@ -10,25 +10,25 @@
 
 struct pool_item {
     struct pool_item *next;
-    // Of the first one of a batch:
+    // only in the first item of a batch:
     struct pool_item *next_batch;
     uint32_t count;
 };
 
-// Items of less than the smallest page lie in trays, those of one size together. A tray is aligned, so that an item tells where
-// it begins. This lies in the place of its first item.
+// Items smaller than the smallest page lie in trays, each with items of one size. A tray is aligned, so an item's address tells
+// where it begins. This header takes the place of the first item.
 enum { PAGE_LOG2 = 12, TRAY_LOG2 = 14 };
 #define TRAY_BYTES ((size_t)1 << TRAY_LOG2)
 struct pool_tray {
-    struct hak_list link;    // in the list of its size, while it has a free item
-    struct pool_item *items; // free ones
-    uint32_t fresh; // bytes from its beginning up to the first item that was never handed out
-    uint32_t used;  // items in use
-    bool zeroed;    // those never handed out are zeros
+    struct hak_list link;    // in the list of its size, while the tray has a free item
+    struct pool_item *items; // free items
+    uint32_t fresh;          // offset of the first item that was never handed out
+    uint32_t used;           // items in use
+    bool zeroed;             // items never handed out are zeros
 };
 _Static_assert(sizeof(struct pool_tray) <= HAK_CACHE_LINE, "the smallest item");
 
-// A page that was given back cannot hold a link. So one free item of a size stays, and has the addresses of others.
+// A purged page cannot hold a link. So one free item of each size stays, and holds the addresses of others.
 struct pool_gone {
     struct pool_gone *next;
     uint64_t count;
@@ -36,17 +36,17 @@ struct pool_gone {
 };
 _Static_assert(sizeof(struct pool_gone) == 4096, "the smallest page");
 
-// From this size on, what is free always goes back: the arrays of grown magazines. Smaller ones, when so much stays.
+// Free items of at least this size are always purged: the arrays of grown magazines. Smaller ones: beyond IDLE_MOST.
 #define PURGE_MIN HAK_KIB(64)
 #define IDLE_MOST HAK_KIB(256)
 
-// Batches that a shelf keeps; of further ones each item goes where it came from.
+// The most batches that a shelf keeps; the items of further ones go back to their trays.
 enum { SHELF_BATCHES = 32 };
 
 struct hak_pool hak_pool;
 
-// The first chunk is what a small program pays for; later ones save system calls, and mappings: each is a sixteenth of them all, so
-// that even all caches that there may be (32 GiB) find room in the list.
+// A small program pays for the first chunk. Later ones save system calls and mappings: each is a sixteenth of the chunks before, so
+// that the list has room even for the largest possible number of caches (32 GiB).
 static size_t pool_chunk_bytes(size_t mapped_bytes)
 {
     const size_t least = mapped_bytes < HAK_MIB(1) ? HAK_KIB(256) : HAK_MIB(2);
@@ -60,7 +60,7 @@ static size_t pool_round(size_t bytes)
     return hak_power_of_two_above(least);
 }
 
-// An item of 4 KiB or more that is zeros.
+// Note a free item of 4 KiB or more that is zeros.
 static void gone_add_locked(void *item, unsigned index) HAK_REQUIRES(&hak_pool.lock)
 {
     struct pool_gone *gone = hak_pool.gone[index];
@@ -74,8 +74,7 @@ static void gone_add_locked(void *item, unsigned index) HAK_REQUIRES(&hak_pool.l
     hak_pool.gone[index] = first;
 }
 
-// Pages that items are cut from, and that were not needed, are items as large as they can be. One of a tray's size is aligned as
-// trays are.
+// Turn the unused rest of a chunk into free items, as large as possible. An item as large as a tray is aligned like one.
 static void pool_shelve_locked(char *start, size_t left) HAK_REQUIRES(&hak_pool.lock)
 {
     while (left > 0) {
@@ -122,7 +121,7 @@ static void item_clear(void *item, size_t bytes)
     if (bytes < PURGE_MIN) {
         memset(item, 0, bytes);
     } else {
-        hak_os_clear(item, bytes); // most pages may not be there
+        hak_os_clear(item, bytes); // most pages may not be resident
     }
 }
 
@@ -133,13 +132,13 @@ static size_t alignment_of(size_t bytes)
     return bytes == TRAY_BYTES && least < TRAY_BYTES ? TRAY_BYTES : least;
 }
 
-// What lies before the next place for an item of so many bytes.
+// The bytes to skip before the next place for an item of `bytes`.
 static size_t fresh_gap(size_t bytes)
 {
     return (0 - (uintptr_t)hak_pool.fresh) & (alignment_of(bytes) - 1);
 }
 
-// An item of 4 KiB or more that was never handed out. NULL without memory.
+// Cut off an item of 4 KiB or more that was never handed out. NULL without memory.
 static void *pool_cut_locked(size_t bytes) HAK_REQUIRES(&hak_pool.lock)
 {
     if (bytes < TRAY_BYTES && hak_pool.gap_bytes >= bytes) {
@@ -162,14 +161,14 @@ static void *pool_cut_locked(size_t bytes) HAK_REQUIRES(&hak_pool.lock)
     return item;
 }
 
-// Of 2^index bytes so many can go back: none where pages are larger.
+// Bytes of an item of 2^index bytes that can be purged: none if pages are larger.
 static size_t bytes_to_go(unsigned index)
 {
     const size_t bytes = (size_t)1 << index;
     return bytes >= hak_os_page_bytes() ? bytes : 0;
 }
 
-// An item of 4 KiB or more. NULL without memory.
+// Take an item of 4 KiB or more. NULL without memory.
 static void *pages_take_locked(unsigned index, bool *zeroed) HAK_REQUIRES(&hak_pool.lock)
 {
     HAK_ASSERT(index < HAK_POOL_SIZES);
@@ -189,7 +188,7 @@ static void *pages_take_locked(unsigned index, bool *zeroed) HAK_REQUIRES(&hak_p
     return gone != NULL ? gone->items[--gone->count] : pool_cut_locked((size_t)1 << index);
 }
 
-// Its pages go back if more than `most` bytes would be idle otherwise. Returns those that went.
+// Free an item; purge it if more than `most` bytes would be idle otherwise. Returns the bytes purged.
 static size_t pages_give(void *item, unsigned index, size_t most)
 {
     struct pool_item *free_item = item;
@@ -208,7 +207,7 @@ static size_t pages_give(void *item, unsigned index, size_t most)
     return is_gone ? bytes : 0;
 }
 
-// The trays of a size that have a free item.
+// The list of trays of a size that have a free item.
 static struct hak_list *trays_of(unsigned index) HAK_REQUIRES(&hak_pool.lock)
 {
     struct hak_list *trays = &hak_pool.trays[index];
@@ -218,7 +217,7 @@ static struct hak_list *trays_of(unsigned index) HAK_REQUIRES(&hak_pool.lock)
     return trays;
 }
 
-// False without memory.
+// Add an empty tray to its list. False without memory.
 static bool tray_add_locked(unsigned index) HAK_REQUIRES(&hak_pool.lock)
 {
     bool zeroed;
@@ -256,7 +255,7 @@ static void *tray_take_locked(unsigned index, bool *zeroed) HAK_REQUIRES(&hak_po
     return item;
 }
 
-// Returns the tray if none of its items is in use any longer: it is the caller's then, and in no list.
+// Put an item back. Returns its tray if none of the tray's items is in use: the tray is then the caller's, and in no list.
 static struct pool_tray *tray_put_locked(struct pool_item *item, unsigned index)
     HAK_REQUIRES(&hak_pool.lock)
 {
@@ -303,7 +302,7 @@ void hak_pool_purge(void *item, size_t bytes, size_t from)
     const size_t rounded = pool_round(bytes);
     const size_t kept = hak_align_up(from, page);
     if (rounded >= page && kept < rounded) {
-        // What is there may also stay.
+        // If the kernel refuses, the contents just stay.
         HAK_UNHEEDED(hak_os_purge((char *)item + kept, rounded - kept));
     }
 }
@@ -322,7 +321,7 @@ void hak_pool_give(void *item, size_t bytes)
     }
 }
 
-// A free item of 4 KiB or more that may be there, or NULL.
+// Take a free item of 4 KiB or more that may be resident; or NULL.
 static void *idle_take(unsigned index)
 {
     bool zeroed;
@@ -376,7 +375,7 @@ void *hak_pool_shelf_take(struct hak_pool_shelf *shelf, uint32_t *count)
 void hak_pool_shelf_put(struct hak_pool_shelf *shelf, void *first, uint32_t count)
 {
     struct pool_item *batch = first;
-    struct hak_list idle; // trays
+    struct hak_list idle; // trays without an item in use
     hak_list_start(&idle);
     hak_lock_take(&hak_pool.lock);
     hak_count(&shelf->out_bytes, (size_t)0 - count * shelf->item_bytes);

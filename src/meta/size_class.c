@@ -1,8 +1,8 @@
 // size_class.c -- the tables, computed by the compiler.
 #include "meta/size_class.h"
 
-// The class of a request, as a constant expression (see size_class.h). Compilers check both sides
-// of ?: also where they drop one, so the second is given a number that it can work with.
+// The class of a request, as a constant expression (see size_class.h). Compilers check both
+// branches of ?:, also the one that they drop, so the second gets a number that it can work with.
 #define TOP_BIT(bytes)   (63U - (unsigned)__builtin_clzll((bytes) - 1))
 #define ABOVE_128(bytes) ((bytes) <= 128 ? 129ULL : (unsigned long long)(bytes))
 #define STEPS_OF_8(bytes) \

@@ -12,20 +12,20 @@
 #include "base/bits.h"
 #include "base/compiler.h"
 
-#define HAK_UNIT_BYTES  HAK_KIB(64) // what one entry of the address map stands for
+#define HAK_UNIT_BYTES  HAK_KIB(64) // what an entry of the address map stands for
 #define HAK_UNIT_LOG2   16
-#define HAK_SUPER_BYTES HAK_MIB(4) // two huge pages: a superslab can be dense in them
+#define HAK_SUPER_BYTES HAK_MIB(4) // two huge pages, which a superslab can fill
 #define HAK_SUPER_LOG2  22
 #define HAK_SUPER_UNITS 64 // one bit each in a word
 
 #define HAK_TINY_MAX        1024
 #define HAK_SMALL_MAX       HAK_KIB(32)
 #define HAK_SMALL_CLASSES   72
-#define HAK_LARGE_BINS      56 // 36 KiB to 4 MiB: sizes of which the latest freed block is kept
-#define HAK_HOT_PLACES      7  // one per doubling of them
-#define HAK_LARGE_RUN_MAX   HAK_MIB(512) // a run of units up to here, mapped alone above
-#define HAK_LARGE_RUN_GROWN (UINT16_MAX * HAK_UNIT_BYTES) // so far it may grow where it lies
-// One that realloc has to move gets a mapping of its own, whose pages can move, from here on, and keeps it while it is longer.
+#define HAK_LARGE_BINS      56           // 36 KiB to 4 MiB: sizes of kept blocks (BigCache)
+#define HAK_HOT_PLACES      7            // one per doubling of these sizes
+#define HAK_LARGE_RUN_MAX   HAK_MIB(512) // a run of units up to this, else a mapping of its own
+#define HAK_LARGE_RUN_GROWN (UINT16_MAX * HAK_UNIT_BYTES) // the most that a run may grow to
+// From this size on, a block that realloc has to move gets a mapping of its own, whose pages can move, until it gets smaller.
 #define HAK_MAPPING_MOVED_MIN HAK_MIB(4)
 
 struct hak_class {
@@ -37,8 +37,8 @@ struct hak_class {
 };
 
 HAK_INTERNAL extern const struct hak_class hak_classes[HAK_SMALL_CLASSES];
-// By byte, not by 16 bytes: two instructions less in malloc for one cache line more per 64 bytes
-// of sizes in use.
+// Indexed by byte, not by 16 bytes: saves two instructions in malloc, and costs a cache line per 64
+// bytes of sizes in use.
 HAK_INTERNAL extern const uint8_t hak_tiny_table[HAK_TINY_MAX + 1];
 HAK_INTERNAL extern const uint8_t hak_small_table[HAK_SMALL_MAX / 128 + 1];
 
@@ -67,7 +67,7 @@ HAK_INLINE size_t hak_size_class_bin_bytes(unsigned bin)
     return (size_t)(9 + bin % 8) << (12 + bin / 8);
 }
 
-// Which block of a slab an offset lies in.
+// The index of the block of a slab that contains an offset.
 HAK_INLINE uint32_t hak_size_class_index(const struct hak_class *info, size_t offset)
 {
     return (uint32_t)((offset * info->reciprocal) >> 40);

@@ -55,7 +55,7 @@ static void hold(char *start, size_t bytes, struct hak_unreleased_range *range)
     hak_unreleased.count++;
 }
 
-// With their slots, which end with them. False, and nothing changed, when the kernel refuses.
+// Unmap, and free the slots if there are any. False, and nothing has changed, when the kernel refuses.
 static bool unmap(char *start, size_t bytes, bool has_slots)
 {
     if (!hak_os_unmap(start, bytes)) {

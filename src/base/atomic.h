@@ -14,7 +14,7 @@
 #define hak_load_acquire(p)     atomic_load_explicit((p), memory_order_acquire)
 #define hak_store_relaxed(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
 #define hak_store_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
-// What several threads may write at a time. The build `contention` counts it (base/contention.h).
+// Read-modify-write operations on words that several threads may write. The build `contention` counts them (base/contention.h).
 #if HAK_CONTENTION
 #    define HAK_WRITES(p, operation)                                                    \
         __extension__({                                                                 \
@@ -47,13 +47,13 @@
                atomic_compare_exchange_weak_explicit( \
                    (p), (old), (v), memory_order_release, memory_order_relaxed))
 
-// The compiler leaves what stands before it before, and what stands behind it behind: for a store
-// and a load whose order the processor keeps when hak_os_barrier_all says so.
+// The compiler moves no memory access across it: for a store and a load whose order the processor
+// keeps because of hak_os_barrier_all.
 #define hak_fence_compiler() atomic_signal_fence(memory_order_seq_cst)
 
-// The stores before it are seen by whoever sees one behind it; the loads behind it see no older memory than
-// those before it. For what is written and read without atomics, where what was read is believed only when
-// it did not change (a sequence lock). ThreadSanitizer knows no fences; there it needs none.
+// A thread that sees a store behind hak_fence_stores sees those before it; loads behind hak_fence_loads see
+// no older memory than those before it. For a sequence lock: plain loads and stores, where a result counts
+// only if nothing changed meanwhile. ThreadSanitizer does not support fences; under it none is needed there.
 #if HAK_TSAN
 #    define hak_fence_stores() hak_fence_compiler()
 #    define hak_fence_loads()  hak_fence_compiler()
@@ -62,10 +62,10 @@
 #    define hak_fence_loads()  atomic_thread_fence(memory_order_acquire)
 #endif
 
-// A relaxed load or store of a word that the compiler may fold into another instruction's
-// operand. gcc 12 never folds C11's (three instructions more in free); a volatile access of an
-// aligned word is as single and as whole on every processor and compiler that we support. Under
-// ThreadSanitizer, which knows only C11's, they are C11's.
+// A relaxed load or store that the compiler may fold into another instruction's operand. gcc 12
+// never folds C11's, which costs three more instructions in free. A volatile access of an aligned
+// word is as atomic on every processor and compiler that we support. ThreadSanitizer knows only
+// C11's, so these are C11's under it.
 #if HAK_TSAN
 #    define hak_peek(p)    hak_load_relaxed(p)
 #    define hak_poke(p, v) hak_store_relaxed((p), (v))
@@ -76,6 +76,6 @@
 // The type of *p without _Atomic: the value of an expression has none.
 #define HAK_NOT_ATOMIC(p) __typeof__(((void)0, *(p)))
 
-// A word that only one thread writes at a time and others may read while it
-// changes: plain loads and stores on every processor, but no data race.
+// Add to a word that only one thread writes at a time and others may read meanwhile: plain loads
+// and stores on every processor, but no data race.
 #define hak_count(p, v) hak_store_relaxed((p), hak_load_relaxed(p) + (v))

@@ -31,11 +31,11 @@ HAK_INLINE unsigned hak_lowest_bit(uint64_t word)
 // Index of the highest set bit of `word`, which is not 0.
 HAK_INLINE unsigned hak_highest_bit(uint64_t word)
 {
-    return 63U ^ (unsigned)__builtin_clzll(word); // which is one instruction, 63 - … is two
+    return 63U ^ (unsigned)__builtin_clzll(word); // one instruction; 63 - … is two
 }
 
-// By adding fields of 1, 2 and 4 bits to each other, then all bytes at once: the compiler's own calls a function where not
-// every processor has the instruction (H. Warren, "Hacker's Delight", 2013, 5-1).
+// Adds fields of 1, 2 and 4 bits to each other, then all bytes at once: the builtin calls a function where not every
+// processor has the instruction (H. Warren, "Hacker's Delight", 2013, 5-1).
 HAK_INLINE unsigned hak_count_bits(uint64_t word)
 {
     word -= word >> 1 & UINT64_C(0x5555555555555555);
@@ -50,10 +50,10 @@ HAK_INLINE uint64_t hak_bit_range(unsigned first, unsigned count)
     return (~UINT64_C(0) >> (64 - count)) << first;
 }
 
-// The bits of `word` at which `count` >= 1 set bits in a row begin.
+// The bits of `word` at which a row of at least `count` >= 1 set bits begins.
 HAK_INLINE uint64_t hak_bit_rows(uint64_t word, unsigned count)
 {
-    while (count > 1) { // halves what is left in each step
+    while (count > 1) { // each step halves the rest
         const unsigned half = count / 2;
         word &= word >> half;
         count -= half;
@@ -61,7 +61,7 @@ HAK_INLINE uint64_t hak_bit_rows(uint64_t word, unsigned count)
     return word;
 }
 
-// Bit `index` of an array of words; and make it what `is_set` says.
+// Bit `index` of an array of words. Below: set or clear it.
 HAK_INLINE bool hak_has_bit(const uint64_t *words, size_t index)
 {
     return (words[index / 64] >> (index % 64) & 1) != 0;
@@ -73,7 +73,7 @@ HAK_INLINE void hak_set_bit(uint64_t *words, size_t index, bool is_set)
     words[index / 64] = is_set ? words[index / 64] | bit : words[index / 64] & ~bit;
 }
 
-// The first bit set at or behind `from` in an array of words that has `count` bits; `count` if there is none.
+// The first set bit at or behind `from` in an array of words with `count` bits; `count` if there is none.
 HAK_INLINE unsigned hak_next_bit(const uint64_t *words, unsigned from, unsigned count)
 {
     while (from < count) {

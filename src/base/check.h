@@ -1,4 +1,4 @@
-// check.h -- the two kinds of check, and what each one means.
+// check.h -- the two kinds of check, and what each means.
 //
 //   hak_die(...)           The program did something wrong (double free, bad
 //                          pointer). On in every build. One line, then abort.
@@ -12,9 +12,9 @@
 // Write "hakmem: ", the message and a newline to stderr with one system call and
 // abort. Allocates nothing, takes no lock. Format: see base/format.h.
 HAK_INTERNAL _Noreturn HAK_COLD void hak_die(const char *format, ...);
-// The same when the program has been told already.
+// End in the same way, when the message is written already.
 HAK_INTERNAL _Noreturn HAK_COLD void hak_end(void);
-// Called by the thread that found the mistake, before SIGABRT is raised. Set before main; NULL: nothing is called.
+// Before main: set a function that is called before SIGABRT is raised, in the thread that found the mistake; NULL: none.
 HAK_INTERNAL void hak_before_end(void (*step)(void));
 
 #if HAK_DEBUG
@@ -30,8 +30,8 @@ HAK_INTERNAL void hak_before_end(void (*step)(void));
 #    define HAK_ASSERT(cond) ((void)sizeof(!(cond)))
 #endif
 
-// Counts, in unit tests: one more item of those that an operation looks at. What it costs with a larger heap is known by
-// that, whatever the machine does besides.
+// Unit tests count the items that an operation looks at. The count shows how its cost grows with the heap, whatever else
+// the machine does.
 #if HAK_DEBUG > 1
 HAK_INTERNAL extern _Atomic(uint64_t) hak_looks;
 #    define HAK_LOOK() (void)hak_add_relaxed(&hak_looks, 1)

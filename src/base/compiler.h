@@ -1,12 +1,12 @@
-// compiler.h -- every compiler extension the library uses, named once; and the types that all of it uses.
+// compiler.h -- names for every compiler extension that the library uses; and the types that all files use.
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// A file that defines HAK_IS_WIDE before it includes anything is for processors that have vectors of 32 bytes, and
-// must not be called on others (cpu.h): its functions, of which those that are not inline say HAK_WIDEST, make use of them.
+// A file that defines HAK_IS_WIDE before its includes uses vectors of 32 bytes. It must not be called on processors without
+// them (cpu.h). Functions in it that are not inline are marked HAK_WIDEST.
 #if defined(HAK_IS_WIDE) && defined(__x86_64__)
 #    define HAK_WIDEST       __attribute__((target("avx2")))
 #    define HAK_VECTOR_BYTES 32
@@ -20,7 +20,7 @@ typedef long long hak_quad __attribute__((vector_size(32)));
 
 #define HAK_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define HAK_UNLIKELY(x) __builtin_expect(!!(x), 0)
-// The compiler may take it for true.
+// The compiler may assume that x is true.
 #define HAK_ASSUME(x)    ((x) ? (void)0 : __builtin_unreachable())
 #define HAK_COLD         __attribute__((cold, noinline))
 #define HAK_MAYBE_UNUSED __attribute__((unused))
@@ -30,14 +30,14 @@ typedef long long hak_quad __attribute__((vector_size(32)));
 #define HAK_TLS          _Thread_local __attribute__((tls_model("initial-exec")))
 #define HAK_ALIGNED(n)   __attribute__((aligned(n)))
 
-// For a result that must be used, where nothing depends on it; a comment beside it says why.
+// Ignores a result that must be used, where nothing depends on it; a comment at each use says why.
 #define HAK_UNHEEDED(call)                         \
     do {                                           \
         const __typeof__(call) unheeded_ = (call); \
         (void)unheeded_;                           \
     } while (0)
 
-// The pointer, of which the compiler may take so much for granted.
+// The pointer p, which the compiler may assume to be aligned to n bytes.
 #define HAK_ASSUME_ALIGNED(p, n) __builtin_assume_aligned((p), (n))
 
 // Is this a build with memory tags (os/tags.h)?
@@ -47,63 +47,63 @@ typedef long long hak_quad __attribute__((vector_size(32)));
 
 // Two words at a time.
 typedef uint64_t hak_pair __attribute__((vector_size(16)));
-// As many as one instruction takes, aligned like two.
+// As many words as one instruction handles, aligned like a pair.
 typedef uint64_t hak_vector __attribute__((vector_size(HAK_VECTOR_BYTES), aligned(16)));
 
-// The short loop that follows becomes a row, as clang makes it anyway.
+// Unrolls the short loop that follows, as clang does anyway.
 #if defined(__clang__)
 #    define HAK_IN_A_ROW
 #else
 #    define HAK_IN_A_ROW _Pragma("GCC unroll 16")
 #endif
 
-// In a short loop that writes or copies: keeps it from becoming a call of memset or memcpy.
+// In a short loop that writes or copies: keeps the compiler from calling memset or memcpy instead.
 #define HAK_KEEP_LOOP() __asm__ volatile("")
 
-// The compiler forgets what it knows of the variable: so it does not join the code behind with other code that ends alike, nor
-// has it share a register.
+// The compiler forgets what it knows about the variable. So it does not merge the code that follows with similar code
+// elsewhere, nor let the variable share a register.
 #define HAK_FORGET(variable) __asm__("" : "+r"(variable))
 
-// The function begins in the middle of a cache line.
+// Makes a function begin in the middle of a cache line.
 #if defined(__x86_64__)
 #    define HAK_MID_LINE __attribute__((aligned(HAK_CACHE_LINE), patchable_function_entry(32, 32)))
 #else
 #    define HAK_MID_LINE
 #endif
 
-// Twice as wide as a word: for products of two words.
+// Two words wide: for products of two words.
 __extension__ typedef unsigned __int128 hak_wide;
 
-// The attributes of another function, for an alias of it; a compiler without this does not miss them.
+// Copies another function's attributes to an alias of it. A compiler without this attribute does not warn about their absence.
 #if __has_attribute(copy)
 #    define HAK_LIKE(function) __attribute__((copy(function)))
 #else
 #    define HAK_LIKE(function)
 #endif
 
-// Internal, but shared between files. -fvisibility=hidden covers definitions
-// only; without this every `extern` costs a load from the GOT.
+// Internal, but shared between files. -fvisibility=hidden covers only definitions; without this
+// attribute every `extern` costs a load from the GOT.
 #define HAK_INTERNAL __attribute__((visibility("hidden")))
 #define HAK_EXPORT   __attribute__((visibility("default")))
 
-// What a program may define in our place, also where we are linked into it. There objcopy makes these names weak
-// (src/CMakeLists.txt); a build without it has the compiler do so.
+// Names that a program may define instead of us, even when it links us statically. Then objcopy makes them weak
+// (src/CMakeLists.txt); in a build without objcopy, the compiler does.
 #ifdef HAK_WEAK_NAMES
 #    define HAK_REPLACEABLE HAK_EXPORT __attribute__((weak))
 #else
 #    define HAK_REPLACEABLE HAK_EXPORT
 #endif
 
-// For constants that tools read out of core dumps: in the data that is read-only after relocation. The
-// kernel leaves other constants out, as they are in the library's file.
+// For constants that tools read from core dumps: puts them into the data that is read-only after
+// relocation. The kernel leaves other constants out of a dump, since they are in the library's file.
 #define HAK_IN_CORE __attribute__((section(".data.rel.ro")))
 
-// 64 on every processor this runs on; two lines where neighbouring lines are
-// fetched together (Intel's spatial prefetcher, "Optimization Reference Manual" 2.5.5.4).
+// 64 on every processor that we support; two lines where the processor fetches neighbouring lines
+// together (Intel's spatial prefetcher, "Optimization Reference Manual" 2.5.5.4).
 #define HAK_CACHE_LINE 64
 
-// Who takes a lock, and who must hold it: clang checks it of each function by itself
-// (-Wthread-safety). A function that it cannot follow is HAK_UNPROVEN, and says why.
+// Which functions take a lock, and which need it held: clang checks each function on its own
+// (-Wthread-safety). A function that it cannot follow is HAK_UNPROVEN; a comment says why.
 #if defined(__clang__)
 #    define HAK_CAPABILITY    __attribute__((capability("lock")))
 #    define HAK_ACQUIRES(...) __attribute__((acquire_capability(__VA_ARGS__)))
@@ -131,7 +131,7 @@ __extension__ typedef unsigned __int128 hak_wide;
 #    define HAK_SPIN_HINT() ((void)0)
 #endif
 
-// A count that goes on at one rate, of some hundred million a second or more; read by any thread.
+// A counter with a constant rate of some hundred million a second or more; any thread may read it.
 #if defined(__x86_64__)
 #    define HAK_CYCLES() ((uint64_t)__builtin_ia32_rdtsc())
 #elif defined(__aarch64__)
@@ -143,7 +143,7 @@ __extension__ typedef unsigned __int128 hak_wide;
         })
 #endif
 
-// Do all processors see the stores of one in the order in which it made them?
+// Do other processors see a processor's stores in the order in which it made them?
 #if defined(__x86_64__)
 #    define HAK_STORES_IN_ORDER 1
 #else
@@ -168,5 +168,5 @@ __extension__ typedef unsigned __int128 hak_wide;
 #    define HAK_IS_SANITIZED false
 #endif
 
-// ThreadSanitizer does not look at what this function reads; the reason stands where it is used.
+// ThreadSanitizer ignores what this function reads; the reason stands at each use.
 #define HAK_UNJUDGED __attribute__((no_sanitize("thread")))

@@ -1,9 +1,9 @@
-// contention.h -- counts who takes which lock for how long, and who writes to what threads share.
+// contention.h -- counts which locks are taken, and for how long, and the writes to words that threads share.
 //
-// Threads   the counts of a lock: its holder. The others: any.
+// Threads   a lock's counts: its holder. The others: any.
 //
-// In the build `contention` alone (tools/contention); in others nothing is left of it. There the
-// library writes its counts at the end of the process, as a line of JSON, to the file that the variable
+// Only in the build `contention` (tools/contention); in other builds the macros are empty. When the
+// process ends, the library writes its counts as a line of JSON to the file that the variable
 // HAK_CONTENTION names (src/contention.c).
 #pragma once
 
@@ -15,14 +15,14 @@
 
 #if HAK_CONTENTION
 
-// Longer than this, a millisecond or less, the holder has lost its processor or goes over the whole
-// heap: such times are counted apart, or they would hide what the others are.
+// A holder that takes longer than this, a millisecond or less, has lost its processor or visits the
+// whole heap. Such times are counted separately, or they would hide the others.
 #    define HAK_LONG_CYCLES (UINT64_C(1) << 21)
 
 struct hak_lock_counts {
-    uint64_t since; // HAK_CYCLES when it was taken; 0: that was not seen
+    uint64_t since; // HAK_CYCLES when the lock was taken; 0: unknown
     uint64_t takings;
-    uint64_t contended; // of them, those that had to wait
+    uint64_t contended; // those of the takings that had to wait
     uint64_t held_cycles;
     uint64_t long_takings;
     uint64_t long_cycles;
@@ -55,8 +55,8 @@ HAK_INLINE void hak_contention_dropped(struct hak_lock_counts *counts)
 #    define HAK_LOCK_WAITED(lock)  hak_contention_waited(&(lock)->counts)
 #    define HAK_LOCK_DROPPED(lock) hak_contention_dropped(&(lock)->counts)
 
-// A place in the sources that writes to a word which other threads write to as well, by one atomic
-// instruction. They all lie in a section of their own.
+// A place in the sources that writes, by one atomic instruction, to a word that other threads write
+// to as well. The linker puts all of them into one section.
 struct hak_write_place {
     const char *file;
     const char *word;
@@ -64,7 +64,7 @@ struct hak_write_place {
 } HAK_ALIGNED(HAK_CACHE_LINE);
 #    define HAK_WRITE_SECTION __attribute__((section("hak_writes"), used))
 
-// Calls of malloc, calloc, realloc and free. Of two threads that share a place a call may be lost.
+// Calls of malloc, calloc, realloc and free. If two threads share an entry, a call may be lost.
 enum { HAK_CALL_PLACES = 64 };
 struct hak_call_place {
     _Atomic(uint64_t) count;
@@ -74,8 +74,8 @@ HAK_INTERNAL extern HAK_TLS char hak_call_thread;
 #    define HAK_COUNT_CALL() \
         hak_count(&hak_call_places[(uintptr_t)&hak_call_thread / 4096 % HAK_CALL_PLACES].count, 1)
 
-// A sixteenth of the memory, for each shard. There are 64 of these, as on a machine with 64 processors, which has 2 GiB for each at
-// least; this one may have less.
+// A shard's part of the memory. This build has 64 shards, like a machine with 64 processors. Such a machine has at least 2 GiB for
+// each, of which this is a sixteenth; the machine at hand may have less.
 #    define HAK_PART_OF_SHARD(bytes) ((bytes) > HAK_MIB(128) ? (bytes) : HAK_MIB(128))
 
 #else

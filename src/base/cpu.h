@@ -1,10 +1,10 @@
-// cpu.h -- what this processor can.
+// cpu.h -- what the processor supports.
 #pragma once
 
 #include <stdbool.h>
 
-// May files that define HAK_IS_WIDE (compiler.h) be called? Not by __builtin_cpu_supports: its constructor asks the
-// processor a dozen things in every program, and in a virtual machine each takes 7 microseconds. Ask once.
+// May files that define HAK_IS_WIDE (compiler.h) be called? __builtin_cpu_supports is no help: in every program its
+// constructor asks the processor a dozen questions, of which each takes 7 microseconds in a virtual machine. Call this once.
 #if defined(__x86_64__)
 #    include <cpuid.h>
 

@@ -1,6 +1,6 @@
 // list.h -- the intrusive, doubly linked list.
 //
-// A list is a ring through its head; an item that is in no list points at itself.
+// A list is a ring through its head; an item in no list points at itself.
 #pragma once
 
 #include "base/compiler.h"
@@ -24,7 +24,7 @@ HAK_INLINE bool hak_list_is_empty(const struct hak_list *list)
     return list->next == list;
 }
 
-// Is the item in a list? Is the list not empty? The same question of a ring.
+// Is the item in a list? Or, of a head: is the list not empty?
 HAK_INLINE bool hak_list_is_linked(const struct hak_list *item)
 {
     return item->next != item;

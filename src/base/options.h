@@ -1,9 +1,9 @@
 // options.h -- the option values, and who set them.
 //
-// Threads   any may read: single words, relaxed. Who writes holds the lock that hak_option_choose names.
+// Threads   any may read: single words, relaxed. A writer holds the lock that hak_option_choose names.
 //
-// A value is the default of options.def until the mode, or what the machine has to give
-// (slab/defaults.c), makes another default, or somebody sets it.
+// A value is the default of options.def until the mode or the machine (slab/defaults.c) sets another default, or
+// somebody sets the value.
 #pragma once
 
 #include "base/atomic.h"
@@ -25,7 +25,7 @@ enum hak_option_kind {
 };
 enum hak_option_when { HAK_OPTION_AT_START, HAK_OPTION_AT_ANY_TIME };
 
-// What the table says of an option.
+// An option's row of the table.
 struct hak_option_row {
     const char *name;
     const char *unit; // of a number; the words of a choice, separated by |; what a text looks like
@@ -45,7 +45,7 @@ enum {
 };
 HAK_INTERNAL extern const struct hak_option_row hak_option_rows[HAK_OPTION_COUNT];
 
-// What turns a feature on and off.
+// The values that turn a feature on and off.
 struct hak_option_feature {
     uint32_t option; // its number
     uint32_t on;
@@ -58,11 +58,11 @@ enum {
 };
 HAK_INTERNAL extern const struct hak_option_feature hak_option_features[HAK_FEATURE_COUNT];
 
-// Who has set an option; the later in this list overrules the earlier.
+// The sources of an option's value; a later one overrules an earlier one.
 enum hak_option_source {
     HAK_FROM_DEFAULT,
     HAK_FROM_MODE,
-    HAK_FROM_MACHINE,  // what memory and processors there are
+    HAK_FROM_MACHINE,  // the machine's memory and processors
     HAK_FROM_LEARNER,  // the learner, or what it wrote (HAKMEM_PROFILE)
     HAK_FROM_FILE,     // HAKMEM_CONFIG
     HAK_FROM_LIST,     // HAKMEM_OPTIONS
@@ -71,7 +71,7 @@ enum hak_option_source {
     HAK_OPTION_SOURCES
 };
 
-// By option, in the order of hak_options.
+// The source of each option's value, in the order of hak_options.
 struct hak_option_sources {
 #define HAK_OPTION(name, kind, unit, initial, min, max, when, help) _Atomic(uint8_t) name;
 #include "base/options.def"
@@ -79,10 +79,10 @@ struct hak_option_sources {
 HAK_INTERNAL extern struct hak_option_sources hak_option_sources;
 
 HAK_INTERNAL enum hak_option_source hak_option_source_of(const _Atomic(uint64_t) *option);
-// Set one of hak_options; not over a source that overrules this one. Who calls this holds the arena's lock
-// (hak_defaults_choose), here and in the next one.
+// Set one of hak_options, unless its present source overrules this one. The caller holds the arena's lock
+// (hak_defaults_choose), also for the next function.
 HAK_INTERNAL void hak_option_choose(_Atomic(uint64_t) *option,
                                     uint64_t value,
                                     enum hak_option_source source);
-// Make the defaults those of option mode.
+// Apply the defaults of the mode that option mode names.
 HAK_INTERNAL void hak_option_apply_mode(void);

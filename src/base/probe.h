@@ -2,12 +2,12 @@
 //
 // Threads   any.
 //
-// A probe is a nop in the code and a note in the file, section .note.stapsdt, that says where the nop is,
-// what the probe is called and in which registers or memory its arguments lie. A tracer (bpftrace, perf,
-// SystemTap, gdb) puts a breakpoint over the nop; without one nothing happens. The format is that of
+// A probe is a nop in the code and a note in section .note.stapsdt of the file. The note tells where the
+// nop is, the probe's name, and which registers or memory hold its arguments. A tracer (bpftrace, perf,
+// SystemTap, gdb) puts a breakpoint on the nop; without a tracer nothing happens. The format is that of
 // SystemTap's "User Space Probe Implementation", version 3, without a semaphore.
 //
-// Every argument is passed as 64 bits without a sign.
+// Every argument is passed as an unsigned 64-bit value.
 #pragma once
 
 #include <stdint.h>

@@ -1,11 +1,11 @@
 // timing.h -- cycles spent in slow paths, as histograms, while option debug_timing is on.
 //
-// Owns      hak_timings: per path the sum, and how often it took 2^n to 2^(n+1) cycles.
-// Threads   any; each counter on its own.
+// Owns      hak_timings: for each path the sum of cycles, and how often it took 2^n to 2^(n+1) of them.
+// Threads   any; each counter is independent.
 //
-// Off, a path pays a load and two branches that are always predicted; the fast paths know nothing of it.
-// Cycles are those of the processor's clock for time, which ticks at one rate whatever the processor does:
-// x86-64's time stamp counter, 64-bit ARM's virtual counter.
+// With the option off, a path costs a load and two branches that are always predicted; the fast paths cost
+// nothing. Cycles are those of the processor's clock, whose rate is constant: x86-64's time stamp counter,
+// 64-bit ARM's virtual counter.
 #pragma once
 
 #include "base/atomic.h"
@@ -37,7 +37,7 @@ HAK_INTERNAL HAK_COLD void hak_timing_note_for(enum hak_timing_path path,
                                                uint64_t cycles,
                                                unsigned group);
 
-// The same for a path whose cycles count for a group, too (base/variants.h).
+// The same for a path whose cycles count for a group as well (base/variants.h).
 HAK_INLINE void hak_timing_end_for(enum hak_timing_path path, uint64_t begin, unsigned group)
 {
     if (HAK_UNLIKELY(begin != 0)) {

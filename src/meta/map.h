@@ -96,7 +96,7 @@ HAK_INLINE bool hak_map_is_start(const void *p, _Atomic(uint32_t) **entry)
     return true;
 }
 
-// Does everything of ours lie in the window?
+// Do all our superslabs and mappings lie in the window?
 HAK_INLINE bool hak_map_has_window_only(void)
 {
     return hak_load_relaxed(&hak_map.covered_units) != 0;

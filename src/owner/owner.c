@@ -26,7 +26,7 @@ bool hak_owner_is(const struct hak_owner *owner, const void *p) HAK_REQUIRES(&ow
     return HAK_MAP_TAG(hak_map_entry(p)) == owner->tag;
 }
 
-// Step lock_owner of owners.pml. Unproven: which lock is its answer; hak_lock_is_held for who gets it.
+// Step lock_owner of owners.pml. Unproven: the result says which lock; callers use hak_lock_is_held.
 struct hak_owner *hak_owner_lock(const void *p) HAK_UNPROVEN
 {
     struct hak_owner *owner;

@@ -4,7 +4,7 @@
 // Threads   see each function.
 // Fails     never.
 //
-// An owner is watched from the start. One that is not in use and has nothing left to give back is no longer watched, so a
+// A new owner is watched. One that is not in use and has nothing left to give back is no longer watched, so a
 // tick costs nothing for caches that sleep or are dead, however many they are (docs/decisions/0029). Three things have an
 // owner watched again (hak_watch_note): a slab that gets blocks back, an inbox that gets a parcel, and the owner's thread.
 // The fast paths cannot report anything. So the cache of an owner that is not watched is asleep: its hit_tag sends each free

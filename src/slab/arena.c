@@ -151,7 +151,7 @@ static size_t untold_most(void)
     return is_limited ? 0 : hak_least(part / 2, UNTOLD_MOST);
 }
 
-// Whoever takes a shard's lock after us sees the new untold_most; whoever held it before us has already counted.
+// A thread that takes a shard's lock after us sees the new untold_most; one that held it before us has counted already.
 void hak_arena_tell(bool may_be_late)
 {
     if (hak_arena.shard_mask == 0) {

@@ -57,10 +57,9 @@ struct hak_arena {
     size_t leaving_bytes;           // the part of mapping_bytes that is being unmapped
     struct hak_super *spare_supers; // unused descriptors (superslabs.c)
     struct hak_super *spare_mappings;
-    unsigned shard_mask; // constant: number of shards - 1; the number is a power of two
-    _Atomic(size_t)
-        most_bytes; // of superslabs, as far as is known: the kernel has refused more (arena lock)
-    _Atomic(size_t) part_bytes;   // a sixteenth of the memory, before the program's main
+    unsigned shard_mask;          // constant: number of shards - 1; the number is a power of two
+    _Atomic(size_t) most_bytes;   // super_bytes beyond which the kernel has refused (arena lock)
+    _Atomic(size_t) part_bytes;   // a sixteenth of the memory, read before the program's main
     _Atomic(size_t) untold_most;  // a shard adds to the sums once it is this far ahead of them
     _Atomic(uint32_t) purge_hand; // number of the shard to purge first
     // Sums over all shards. With several shards, each may lag by untold_most per shard (hak_arena_tell).

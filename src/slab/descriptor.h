@@ -41,7 +41,7 @@ struct hak_run {
     // large: it has a mapping of its own, which asks for huge pages, dense or not, because a site rule says so
     bool is_ruled_huge : 1;
     union {
-        bool is_hardened; // slab: a feature looks at its blocks (hooks.h)
+        bool is_hardened; // slab: a feature checks its blocks (hooks.h)
         bool is_unkept;   // large: not kept when freed, since calloc took it or a rule says so
     };
     uint16_t sampled_blocks; // number of its live blocks that are sampled (profile/sample.h)

@@ -67,7 +67,7 @@ struct place {
 
 static struct place place_of(const struct hak_gaps *gaps, unsigned height, uint64_t index)
 {
-    const unsigned log2 = BAND_HEIGHTS - height % BAND_HEIGHTS; // of the nodes in a block
+    const unsigned log2 = BAND_HEIGHTS - height % BAND_HEIGHTS; // of the row's number of nodes
     const unsigned row = 1U << log2;
     struct hak_gaps_node *block = gaps->bands[height / BAND_HEIGHTS][index >> log2];
     return (struct place){block != NULL ? block : none, row | ((unsigned)index & (row - 1))};

@@ -26,7 +26,7 @@ static bool are_dear(void)
            hak_load_relaxed(&hak_os_counts.purged_bytes) < hak_load_relaxed(&rest_until_bytes);
 }
 
-// Looks at the oldest and the newest superslabs and mappings, and skips at most so many wholly free ones at each end.
+// A look visits the oldest and the newest superslabs and mappings. At each end it skips wholly free ones, up to a limit.
 enum { LOOKS_AT_EACH_END = 8, PASSES_AT_EACH_END = 64, PAGES_OF_EACH = 2, WORDS_OF_A_PAGE = 16 };
 // Fewer pages are not enough for a decision. A heap of huge_start_bytes has this many.
 enum { PAGES_LEAST = 8 };

@@ -234,7 +234,7 @@ static bool move_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES(&hak
         hak_unreleased_drop(start, bytes, true, false); // they may be unmapped already
         return false;
     }
-    hak_hook_large_ends(&super->slabs[0]); // while nobody else can have the address
+    hak_hook_large_ends(&super->slabs[0]); // before another thread can get the address
     hide_locked(super);
     hak_map_forget(old_start, old_bytes);
     super->base = start;

@@ -2,7 +2,7 @@
 //
 // Owns      the descriptors of such mappings.
 // Threads   any; each takes the arena's lock.
-// Fails     NULL or false when the kernel refuses; then nothing has changed.
+// Fails     NULL or false when the kernel refuses; a mapping then keeps its place and size.
 #pragma once
 
 #include "slab/arena.h"
@@ -15,8 +15,8 @@ HAK_INTERNAL struct hak_run *hak_mapping_make(size_t bytes, size_t alignment, bo
 HAK_INTERNAL bool hak_mapping_is_inset(struct hak_run *run);
 HAK_INTERNAL struct hak_super *hak_mapping_super(struct hak_run *mapping);
 HAK_INTERNAL void hak_mapping_end(struct hak_run *mapping);
-// Grow or shrink it. If need be its pages move, without a copy, and mapping->base changes. False:
-// nothing changed.
+// Grow or shrink it. If need be its pages move, without a copy, and mapping->base changes.
+// False: it keeps its place and size; a shrink may have purged its end.
 HAK_INTERNAL bool hak_mapping_resize(struct hak_run *mapping, size_t bytes);
 // Do the limits allow a mapping to grow by `more` bytes? If not, that is noted as a refusal.
 HAK_INTERNAL bool hak_mapping_may_grow_locked(size_t more) HAK_REQUIRES(&hak_arena.lock);

@@ -2,7 +2,7 @@
 //
 // Owns      nothing; which units are free is in the superslabs.
 // Threads   any. Functions that change something take the lock of the shard.
-// Fails     NULL or false when the kernel refuses; then nothing has changed.
+// Fails     NULL or false when the kernel refuses; what was free before is still free.
 #pragma once
 
 #include "slab/arena.h"

@@ -256,7 +256,7 @@ bool hak_slab_is_out(const struct hak_run *slab, const void *block)
 
 void hak_slab_die_of(const struct hak_run *slab, const void *block)
 {
-    slab_index(slab, block); // dies when it is no block
+    slab_index(slab, block); // ends the program if it is no block
     hak_misuse_double_free(block, hak_classes[slab->size_class].bytes);
 }
 

@@ -2,7 +2,7 @@
 //
 // Owns      the descriptors of superslabs, which are reused.
 // Threads   any. Functions that end in _locked: the holder of the locks that they name.
-// Fails     without memory; then nothing has changed.
+// Fails     without memory; what was free before is still free.
 #pragma once
 
 #include "slab/arena.h"

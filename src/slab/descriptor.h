@@ -32,7 +32,7 @@ struct hak_run {
     uint16_t units;     // 0: the block has a mapping of its own
     uint8_t size_class; // slab
     uint8_t state;      // enum hak_run_state
-    // All bytes are zero: the pages were never touched since they came from the kernel, or are known to be zeros.
+    // The pages are untouched since they came from the kernel, or are known to be zeros all the same.
     bool zeroed : 1;
     // slab: pages behind `fresh` may be resident, left dirty by earlier users of the units
     bool has_old_pages : 1;

@@ -11,8 +11,8 @@
 #include "slab/slab.h"
 #include "slab/under_way.h"
 
-// The dirty units of `super` that have waited long enough. Parts of a huge page wait longer: a
-// purge splits the page, and its other units may be freed soon.
+// The dirty units of `super` that have waited long enough. Parts of a huge page in use wait
+// longer: a purge splits the page, and its other units may be freed soon.
 static uint64_t super_due_units(const struct hak_super *super,
                                 const struct hak_purge_age ages[HAK_VARIANTS])
 {

@@ -1,4 +1,4 @@
-// clear.c -- hak_os_clear and hak_os_copy: zeros for a block, and a copy of one, of which maybe not all pages are there.
+// clear.c -- hak_os_clear and hak_os_copy: clear and copy blocks, some of whose pages may not be resident.
 #include <string.h>
 
 #include "base/bits.h"
@@ -13,9 +13,9 @@ static uint64_t word_at(const char *at)
     return word;
 }
 
-// Where no page is a look finds the kernel's page of zeros, which is nobody's memory. Most pages with something else have it
-// where they begin. A page that the kernel takes meanwhile (MADV_FREE) is zeros from then on.
-// In steps of a cache line. Not by memcmp, with which another page of zeros would be read, and musl's goes byte by byte.
+// A read of an untouched page maps the kernel's zero page, which takes no memory. Most other pages have something besides zeros
+// near their start. A page that the kernel takes meanwhile (MADV_FREE) is zeros from then on.
+// A step is a cache line. memcmp would read a second page of zeros, and musl's compares byte by byte.
 static bool is_zero(const char *at, size_t bytes)
 {
     const char *const end = at + bytes;
@@ -44,7 +44,7 @@ void hak_os_clear(void *start, size_t bytes)
     }
 }
 
-// By pages of the target: the source may begin in the middle of one.
+// A step is a page of the target; the source may begin in the middle of a page.
 void hak_os_copy(void *target, const void *source, size_t bytes)
 {
     char *to = target;

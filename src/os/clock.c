@@ -1,8 +1,8 @@
-// clock.c -- the clocks of os.h, on Linux, without a system call where the kernel offers that.
+// clock.c -- the clocks of os.h, on Linux, without a system call if the kernel offers that.
 //
-// The kernel maps a small library into each process, the vDSO, whose functions read the clock from a page that the kernel
-// keeps (vdso(7)). The C library would call it too, but writes errno, for which our helper thread has no place, and cannot
-// be called before it is relocated. So its function is looked up here, once, before the program's main.
+// The kernel maps a small library into each process, the vDSO. Its functions read the clock from a page that the kernel
+// updates (vdso(7)). The C library calls the vDSO, too, but writes errno, which we must not change, and cannot be called before
+// it is relocated. So the vDSO's function is looked up here, once, before the program's main.
 #include <elf.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -20,11 +20,11 @@
 
 typedef int (*clock_function)(clockid_t clock, struct timespec *now);
 
-static _Atomic(clock_function) kernel_clock; // NULL: it has none, or nobody has looked yet
+static _Atomic(clock_function) kernel_clock; // NULL: there is none, or it was not looked up yet
 
-// What the vDSO's dynamic section leads to. The gABI's chapter 5 has these tables.
+// The tables that the vDSO's dynamic section points to. The gABI's chapter 5 describes them.
 struct vdso {
-    const char *bias; // what is added to its addresses
+    const char *bias; // added to its addresses
     const Elf64_Sym *symbols;
     const char *names;
     const Elf64_Word *hash;
@@ -61,7 +61,7 @@ static bool vdso_find(struct vdso *vdso, const char *image)
     return vdso->bias != NULL && dynamic != NULL && vdso_find_tables(vdso, dynamic);
 }
 
-// The old hash table says how many symbols there are. Kernels that leave it out put the names right behind the symbols.
+// The old hash table has the number of symbols. Kernels that leave it out put the names right behind the symbols.
 static size_t vdso_symbol_count(const struct vdso *vdso)
 {
     const char *symbols = (const char *)vdso->symbols;
@@ -95,7 +95,7 @@ static uint64_t clock_ns(clockid_t clock)
     const clock_function read = hak_load_relaxed(&kernel_clock);
     if ((read == NULL || read(clock, &now) != 0) &&
         hak_syscall(SYS_clock_gettime, clock, (long)&now, 0, 0, 0, 0) != 0) {
-        return 0; // of a thread that has ended, or in a sandbox
+        return 0; // the clock of a thread that has ended; or a sandbox
     }
     return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
 }
@@ -117,8 +117,8 @@ uint64_t hak_os_date_ns(void)
 
 uint64_t hak_os_processor_ns(int thread)
 {
-    // The kernel has a clock for each thread, whose number is made of the thread's: inverted, above three bits that say
-    // that it is a thread's and counts what the scheduler counted.
+    // The kernel has a clock for each thread. The clock's number is the thread's, inverted, above three bits. They say that the
+    // clock is a thread's, and that it shows the scheduler's count.
     enum { OF_A_THREAD = 4, BY_THE_SCHEDULER = 2 };
     return clock_ns((clockid_t)(~(unsigned)thread << 3) | OF_A_THREAD | BY_THE_SCHEDULER);
 }

@@ -5,7 +5,7 @@
 
 #include "base/number.h"
 
-// Where every distribution and container mounts them. Of version 1 each controller has its own.
+// Where every distribution and container mounts them. In version 1, each controller has a mount of its own.
 #define MOUNT_2        "/sys/fs/cgroup"
 #define MOUNT_1_MEMORY "/sys/fs/cgroup/memory"
 #define MOUNT_1_CPU    "/sys/fs/cgroup/cpu"
@@ -25,13 +25,13 @@ enum {
 
 static char groups[GROUPS_BYTES]; // /proc/self/cgroup: lines "number:controllers:group"
 
-// The folder of a group, with room for the name of a file in it.
+// A group's folder, with room for the name of a file in it.
 static struct {
     char path[PATH_BYTES];
     size_t length;
 } folder;
 
-// The folder of the group whose memory limit counts, and which version's files it has. 0: there is none.
+// The folder of the group whose memory limit applies, and the version of its files. A length of 0: there is none.
 static struct {
     char path[PATH_BYTES];
     size_t length;
@@ -44,7 +44,7 @@ static size_t read_here(const char *name, char *text, size_t bytes)
     return hak_os_read_file(folder.path, text, bytes);
 }
 
-// The numbers in a file of the folder. Returns how many there are, two at most.
+// Read the first numbers in a file of the folder. Returns how many there are, two at most.
 static unsigned read_numbers(const char *name, uint64_t numbers[2])
 {
     char text[NUMBERS_BYTES];
@@ -100,7 +100,7 @@ static void visit_processors(void *into, bool is_version_1)
     }
 }
 
-// Whether `list`, items with commas between them, has `item`. An empty list is version 2's.
+// Is `item` in `list`, whose items are separated by commas? Version 2 has an empty list.
 static bool list_has(const char *list, size_t length, const char *item)
 {
     const size_t item_length = strlen(item);
@@ -134,8 +134,8 @@ static const char *group_of(const char *controller, size_t *length)
     return NULL;
 }
 
-// Visit the process's group and those above it, to the mount. In a container without a view of its
-// own the lower ones are not there, and the mount is the container's group.
+// Visit the process's group and those above it, up to the mount. In a container without a namespace
+// of its own, the lower folders are not there, and the mount is the container's group.
 static void visit_groups(void *into,
                          const char *controller,
                          const char *mount,
@@ -164,7 +164,7 @@ static void visit_groups(void *into,
     }
 }
 
-// A controller is in one version only; the files of the other are then not there.
+// A controller is in one version only; the other version does not have its files.
 static void visit_controller(void *into,
                              const char *controller,
                              const char *mount_1,
@@ -191,8 +191,8 @@ unsigned hak_control_group_read_processors(void)
     return processors;
 }
 
-// Of what the group in the folder uses, what the kernel takes back before it ends anybody: file pages (a tmpfs's
-// are none of these), and version 2 counts its own caches of names.
+// How many of the bytes that the group uses the kernel can take back before it ends a process: pages of files (but not of a
+// tmpfs); in version 2 also the kernel's caches of names.
 static uint64_t droppable_bytes(bool is_version_1)
 {
     static char text[STATISTICS_BYTES];
@@ -206,7 +206,7 @@ static uint64_t droppable_bytes(bool is_version_1)
                               hak_number_behind(text, "\nslab_reclaimable ", 0);
 }
 
-// How much the group may still swap out.
+// How many more bytes the group may swap out.
 static uint64_t swappable_bytes(bool is_version_1)
 {
     const uint64_t free = hak_os_free_swap_bytes();
@@ -236,7 +236,7 @@ static void visit_use(void *into, bool is_version_1)
         read_numbers(is_version_1 ? USE_1 : USE_2, used) == 0) {
         return;
     }
-    if (used[0] > limit[0] / 2) { // only then it matters what it is made of
+    if (used[0] > limit[0] / 2) { // with less, it does not matter
         const uint64_t soft = droppable_bytes(is_version_1) + swappable_bytes(is_version_1);
         used[0] -= soft < used[0] ? soft : used[0];
     }

@@ -35,7 +35,7 @@ static long connect_to(const char *path)
     return file;
 }
 
-// Without waiting for who has the other end of a pipe.
+// Open a file, pipe or socket, without waiting for the other end of a pipe.
 static long open_path(const char *path, bool writes)
 {
     const long flags = (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
@@ -65,7 +65,7 @@ bool hak_event_open(struct hak_event *event, const char *path, const char *reque
     return true;
 }
 
-// False when its other end has been closed.
+// Read and drop what has arrived. False when the other end has been closed.
 static bool drop_what_came(int file)
 {
     char dropped[DROPPED_BYTES];
@@ -80,7 +80,7 @@ bool hak_event_came(struct hak_event *event)
 {
     struct timespec now = {0, 0};
     if (!hak_os_is_held(&event->held)) {
-        event->held.file = -1; // the number is the program's now, or nobody's
+        event->held.file = -1; // the program has closed it, and may use the number
         return false;
     }
     struct pollfd look = {.fd = event->held.file, .events = event->awaited};

@@ -1,10 +1,10 @@
-// event.h -- a file that tells that something has happened: one of the kernel's, a named pipe, or a socket.
+// event.h -- a file that tells that something has happened: a file of the kernel, a named pipe, or a socket.
 //
-// Threads   one at a time for each.
+// Threads   one at a time for each event.
 // Fails     as each function says.
 //
-// A file of the kernel's says so by POLLPRI, and is not read; a pipe and a socket by something to read, which is
-// dropped. The file stays open as hak_os_hold_file has it.
+// A file of the kernel tells it by POLLPRI, and is not read; a pipe or a socket tells it by data to read, which are dropped.
+// The file is held open as by hak_os_hold_file.
 #pragma once
 
 #include "base/compiler.h"
@@ -12,7 +12,7 @@
 
 struct hak_event {
     struct hak_held_file held;
-    short awaited; // of poll
+    short awaited; // an event of poll
 };
 
 // Open the file, connect to it if it is a socket, and write `request` to it. False when that cannot be done.
@@ -21,5 +21,5 @@ HAK_INTERNAL HAK_MUST_USE bool hak_event_open(struct hak_event *event,
                                               const char *request,
                                               size_t bytes);
 
-// Has something happened since the last look? `event->held` is none afterwards when it never can again.
+// Has something happened since the last call? Once the file can tell no more, `event->held` is none.
 HAK_INTERNAL HAK_MUST_USE bool hak_event_came(struct hak_event *event);

@@ -9,21 +9,21 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
-// To open a named pipe waits for who opens its other end, which may be nobody: so it is not waited for.
+// O_NONBLOCK: open must not wait for the other end of a named pipe, which may never be opened.
 static long open_file(const char *path, long flags)
 {
     return hak_syscall(
         SYS_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC | O_NONBLOCK, 0666, 0, 0);
 }
 
-// From here on it is waited for: of a pipe, the other end is open. `flags` as it was opened with.
+// From here on, reads and writes may wait: the other end of a pipe is open. `flags` are those of the open call.
 static void let_wait(long file, long flags)
 {
     HAK_UNHEEDED(hak_syscall(SYS_fcntl, file, F_SETFL, flags, 0, 0, 0)); // then EAGAIN ends it
 }
 
-// A signal that comes before the first byte interrupts what may wait, as a pipe: then once more. A pipe
-// that somebody has open to write, and that is empty so far, is waited for.
+// If a signal interrupts a read that waits, such as a pipe's, before the first byte, it is tried again. A pipe that has a writer
+// and is empty so far is waited for.
 static long read_some(long file, char *text, size_t bytes)
 {
     long length;
@@ -91,7 +91,7 @@ const void *hak_os_map_file(const char *path, size_t *bytes)
     return hak_syscall_failed(got) ? NULL : (const void *)got;
 }
 
-// Descriptors from here on: programs close and count their own from below.
+// The lowest number of a held file: programs count and close low numbers.
 enum { HELD_LEAST = 256 };
 
 static bool status_of(long file, struct stat *status)
@@ -159,14 +159,14 @@ static bool write_all(long file, const char *text, size_t length)
 
 void hak_os_print(const char *text, size_t length)
 {
-    HAK_UNHEEDED(write_all(STDERR_FILENO, text, length)); // whom should it be told?
+    HAK_UNHEEDED(write_all(STDERR_FILENO, text, length)); // there is nobody to tell
 }
 
 bool hak_os_append(const char *path, const char *text, size_t length)
 {
     const long file = open_file(path, O_WRONLY | O_CREAT | O_APPEND);
     if (hak_syscall_failed(file)) {
-        return false; // also a pipe that nobody reads
+        return false; // also for a pipe that nobody reads
     }
     let_wait(file, O_WRONLY | O_APPEND);
     const bool is_done = write_all(file, text, length);

@@ -1,4 +1,4 @@
-// guards.c -- memory that nobody can touch, as os.h has it, on Linux.
+// guards.c -- inaccessible pages, as os.h has them, on Linux.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -12,10 +12,10 @@
 #    define MADV_GUARD_REMOVE  103
 #endif
 
-// Does the kernel know guard regions? They lie in the page tables, and take none of its mappings.
+// Does the kernel know guard regions? They are marks in the page tables, and take no mappings.
 enum { UNKNOWN, KNOWN, MISSING };
 static _Atomic(unsigned) regions;
-// Some had to be protected all the same: it refuses them in memory that is locked.
+// Some guards are made with mprotect all the same: the kernel refuses guard regions in locked memory.
 static _Atomic(bool) is_mixed;
 
 static bool advise(void *start, size_t bytes, int advice)
@@ -23,8 +23,8 @@ static bool advise(void *start, size_t bytes, int advice)
     return hak_syscall(SYS_madvise, (long)start, (long)bytes, advice, 0, 0, 0) == 0;
 }
 
-// An emulator may say that it has done what it does not know: the first one is looked at. Whoever has made one has to be able
-// to remove it, whatever others were told at the same moment.
+// An emulator may report success for advice that it does not know, so the first guard is checked. A thread that has made a guard
+// stores KNOWN, so that it can be removed, even if another thread was refused at the same time.
 static bool install(void *start, size_t bytes)
 {
     const unsigned before = hak_load_relaxed(&regions);
@@ -65,7 +65,7 @@ unsigned hak_os_guard_mappings(void)
     return hak_load_relaxed(&is_mixed) ? 2 : 0;
 }
 
-// By protection: there are few of these, every process has them, and the table of mappings shows them.
+// With mprotect: there are few of these, every process has them, and /proc/PID/maps shows them.
 void *hak_os_map_guarded(size_t bytes)
 {
     const size_t page = hak_os_page_bytes();
@@ -73,7 +73,7 @@ void *hak_os_map_guarded(size_t bytes)
     if (start == NULL) {
         return NULL;
     }
-    // Without them it is memory like any other.
+    // Without guards it is memory like any other.
     HAK_UNHEEDED(hak_syscall_protect(start, page, PROT_NONE));
     HAK_UNHEEDED(hak_syscall_protect(start + page + bytes, page, PROT_NONE));
     return start + page;

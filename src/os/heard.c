@@ -32,7 +32,7 @@ static bool is_plain(uintptr_t function, long number)
 }
 #endif
 
-// Whoever hears of one of them hears of all.
+// A library that listens to one of these calls listens to all.
 bool hak_heard_has_listeners(void)
 {
     return call_begin != NULL &&
@@ -55,7 +55,7 @@ static struct call begin(void)
     return (struct call){call_begin(), errno};
 }
 
-// What a function of the C library returned, as the kernel says it.
+// The result of a function of the C library, in the kernel's form.
 static long end(struct call call, long returned)
 {
     const long result = returned != -1 ? returned : -errno;

@@ -1,8 +1,8 @@
-// kernel.h -- numbers of the kernel's interface, which not every C library has headers for
+// kernel.h -- numbers of the kernel's interface, for which not every C library has headers
 //
 // Included  by files of its layer only.
 //
-// The kernel's own headers are not everywhere: musl's compiler finds them only where somebody has put them.
+// The kernel's own headers are not installed everywhere: musl's compiler does not find them by default.
 #pragma once
 
 // futex(2)
@@ -13,7 +13,7 @@ enum {
     HAK_FUTEX_WAKE_BITSET = 10,
     HAK_FUTEX_PRIVATE = 128,
 };
-#define HAK_FUTEX_ANY UINT32_MAX // of the bits that say which wake-ups are meant
+#define HAK_FUTEX_ANY UINT32_MAX // the bits of every wake-up
 
 // prctl(2): Linux 5.17
 enum {

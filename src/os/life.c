@@ -6,12 +6,12 @@
 
 #include "base/atomic.h"
 
-// In the program, whatever we are built with.
+// There if the program was built with ThreadSanitizer, even if we were not.
 extern const char thread_sanitizer __asm__("__tsan_init") __attribute__((weak));
 
-// glibc announces all mutexes of a thread to the kernel when it starts; others by a call of their own, later.
-// ThreadSanitizer's mutexes are not ready when it first allocates, and it takes one that is held for long for a part of the
-// program's order of locks.
+// glibc registers a thread's list of robust mutexes when the thread starts; other C libraries need a system call later.
+// ThreadSanitizer's mutexes are not ready when it first allocates, and it takes a mutex that is held for long for a part of the
+// program's lock order.
 static bool can_be_known(void)
 {
 #if defined(__GLIBC__)
@@ -21,7 +21,7 @@ static bool can_be_known(void)
 #endif
 }
 
-// It is made once, as somebody may look at it at any time.
+// The mutex is made once, because another thread may look at it at any time.
 static bool make(struct hak_life *life)
 {
     pthread_mutexattr_t robust;
@@ -34,7 +34,7 @@ static bool make(struct hak_life *life)
     return is_made;
 }
 
-// Not lock: who looks at this moment is soon gone, and of one thread more it may be unknown how it ends.
+// Does not wait for the mutex: if another thread is just looking at it, the end of this thread stays unknown, which may happen.
 void hak_life_begin(struct hak_life *life)
 {
     if (!life->is_made && can_be_known()) {

@@ -1,12 +1,11 @@
-// life.h -- has a thread ended, without anybody having told us?
+// life.h -- has a thread ended without running our destructor?
 //
-// Threads   hak_life_begin and hak_life_end: the thread; the rest any.
-// Fails     never; where it cannot be known, no thread has ended.
+// Threads   hak_life_begin and hak_life_end: the thread itself; the others: any.
+// Fails     never; where it cannot be known, no thread counts as ended.
 //
-// A thread's destructors run in rounds, of which ours may have had the last when it allocates for the first time; and a thread
-// may end by the system call, past the C library. The kernel tells all the same who held a robust mutex (set_robust_list(2)): it
-// writes that into the mutex when a thread ends, and a mutex that nobody waits for takes no system call. Our thread holds one for as
-// long as it has a cache.
+// A thread's destructors run in rounds. A thread that first allocates in the last of them does not run ours; nor does a thread
+// that ends by the system call, past the C library. So each thread holds a robust mutex (set_robust_list(2)) for as long as it
+// has a cache: the kernel marks the mutex when the thread ends. A mutex that nobody waits for takes no system call.
 #pragma once
 
 #include <pthread.h>
@@ -15,13 +14,13 @@
 
 struct hak_life {
     pthread_mutex_t mutex;
-    bool is_made;          // whose cache it is
-    _Atomic(bool) is_held; // by the thread, as far as it has told
+    bool is_made;          // used by the cache's thread only
+    _Atomic(bool) is_held; // the thread holds the mutex, and has not called hak_life_end
 };
 
 HAK_INTERNAL void hak_life_begin(struct hak_life *life);
 HAK_INTERNAL void hak_life_end(struct hak_life *life);
-// Has its thread ended without the call before? Said to one who asks only.
+// Has its thread ended without calling hak_life_end? Only the first caller is told.
 HAK_INTERNAL HAK_MUST_USE bool hak_life_is_over(struct hak_life *life);
-// In the child of a fork: its thread stayed with the parent.
+// For the child of a fork: the thread exists only in the parent.
 HAK_INTERNAL void hak_life_forget(struct hak_life *life);

@@ -67,19 +67,19 @@ static bool noted(long result, size_t bytes)
     if (!hak_syscall_failed(result)) {
         return true;
     }
-    if (result != -EEXIST) { // it was free to lie elsewhere
+    if (result != -EEXIST) { // no refusal: another place may do
         hak_refusal_note((int)-result, bytes);
     }
     return false;
 }
 
-// Whose memory a mapping is, for those who read /proc/PID/smaps. What is mapped before the options are known is named when they
-// are: what the dynamic linker's allocations take is one superslab, descriptors and the map.
+// Name our mappings, for readers of /proc/PID/smaps. A mapping that is made before the options are known is named later: the
+// dynamic linker's allocations take one superslab, descriptors and the map.
 enum { EARLY_MAX = 16 };
 enum { UNDECIDED, WANTED, UNWANTED };
 
 static _Atomic(unsigned) naming;
-// Whoever finds half of one here takes it for an empty range, which has no name.
+// A reader takes a half-written entry for an empty range, and does not name it.
 static struct {
     _Atomic(uintptr_t) start;
     _Atomic(size_t) bytes;
@@ -91,7 +91,7 @@ static void name(uintptr_t start, size_t bytes)
     static const char text[] = "hakmem";
     const long got = hak_syscall(
         SYS_prctl, HAK_PRCTL_VMA, HAK_PRCTL_VMA_NAME, (long)start, (long)bytes, (long)text, 0);
-    // A kernel without CONFIG_ANON_VMA_NAME, or a sandbox: it is not asked again. ENOMEM passes.
+    // A kernel without CONFIG_ANON_VMA_NAME, or a sandbox: it is not asked again. After ENOMEM it is.
     if (got == -EINVAL || got == -EPERM || got == -ENOSYS) {
         hak_store_relaxed(&naming, UNWANTED);
     }
@@ -167,7 +167,7 @@ void *hak_os_reserve(size_t bytes)
     return mapped(map(NULL, bytes, PROT_READ, MAP_NORESERVE));
 }
 
-// A filter (seccomp) may refuse the first way, and not the second.
+// A seccomp filter may refuse mprotect and allow mmap.
 bool hak_os_commit(void *start, size_t bytes)
 {
     return hak_syscall_protect(start, bytes, PROT_READ | PROT_WRITE) == 0 ||
@@ -211,13 +211,13 @@ bool hak_os_purge_lazily(void *start, size_t bytes)
     return counted(&hak_os_counts.purges, got == 0);
 }
 
-// Does the error say that the call will never work? Others pass: the table of files is full, or memory short.
+// Does the error say that the call will never work? Other errors pass: the table of files is full, or memory is short.
 static bool is_lasting(long error)
 {
     return error == -ENOSYS || error == -EINVAL || error == -EPERM;
 }
 
-// Give back ranges with one call. Returns the bytes that were, or the error, negative.
+// Purge ranges with one call. Returns how many bytes were purged, or the error, negative.
 static long purge_together(const struct hak_range *ranges, unsigned count)
 {
     _Static_assert(sizeof(struct hak_range) == sizeof(struct iovec) &&
@@ -233,8 +233,8 @@ static long purge_together(const struct hak_range *ranges, unsigned count)
     return got;
 }
 
-// Who listens does not hear of the call for many. A kernel that does not know it is not asked again: it says EINVAL then, as
-// for a first range that is locked in memory, which is refused alone, too.
+// Listeners do not hear process_madvise. A kernel that does not support it is not asked again. It returns EINVAL then, but also
+// if the first range is locked in memory; then it refuses to purge this range alone, too.
 uint64_t hak_os_purge_ranges(const struct hak_range *ranges, unsigned count)
 {
     static _Atomic(bool) is_unknown;
@@ -318,7 +318,7 @@ void hak_os_want_huge(void *start, size_t bytes, bool wanted)
     }
 }
 
-// The kernel tells a thread's faults in a line of text only, as the eighth figure behind the thread's name, which is in
+// The kernel tells a thread's page faults only in a line of text: the eighth figure behind the thread's name, which is in
 // brackets and may have spaces.
 bool hak_os_thread_usage(int thread, uint64_t *processor_ns, uint64_t *faults)
 {
@@ -351,10 +351,10 @@ int hak_os_process_id(void)
     return (int)hak_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
-// Has the kernel refused to wake somebody? Then who waits looks again after a while by itself.
+// Has the kernel refused to wake a thread? Then each wait has a limit.
 static _Atomic(bool) is_wake_refused;
 
-// `bits`: which wake-ups are meant.
+// `bits`: the wake-ups that end the wait.
 static void wait_for(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms, uint32_t bits)
 {
     struct timespec limit = {ms / 1000, (long)(ms % 1000) * 1000000};
@@ -362,18 +362,18 @@ static void wait_for(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms, ui
         limit = (struct timespec){0, 1000000};
     }
     const bool is_limited = ms != 0 || hak_load_relaxed(&is_wake_refused);
-    // FUTEX_WAIT, whose limit is a time to wait; FUTEX_WAIT_BITSET's is a time of day.
+    // The limit of FUTEX_WAIT is a duration; that of FUTEX_WAIT_BITSET is a point in time.
     const bool is_for_any = bits == HAK_FUTEX_ANY || is_limited;
     const long how = (is_for_any ? HAK_FUTEX_WAIT : HAK_FUTEX_WAIT_BITSET) | HAK_FUTEX_PRIVATE;
     const long got = hak_syscall(
         SYS_futex, (long)word, how, (long)expected, is_limited ? (long)&limit : 0, 0, (long)bits);
     if (got != 0 && got != -EAGAIN && got != -EINTR && got != -ETIMEDOUT) {
-        // A sandbox: whoever waits in a loop would not leave its processor to the one that it waits for.
+        // A sandbox. Without this pause, a loop of waits would not leave the processor to the thread that it waits for.
         HAK_UNHEEDED(hak_syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, (long)&limit, 0, 0, 0));
     }
 }
 
-// Whoever is not woken sleeps on, without a limit: where this is refused, it is tried again a few times.
+// A thread that is not woken sleeps without a limit, so a refused wake-up is tried again.
 static void wake(_Atomic(uint32_t) *word, int most, uint32_t bits)
 {
     enum { TRIES = 100 };
@@ -409,11 +409,11 @@ void hak_os_wake_numbered(_Atomic(uint32_t) *word, uint32_t number)
 // Written before the program's main.
 static bool has_barrier;
 
-// ThreadSanitizer's, in a program that was built with it: our constructor runs before that, and then its functions, which stand
-// for some of the C library's, cannot be called.
+// ThreadSanitizer's, in a program that was built with it. Our constructor runs before it, when the functions that it puts in front
+// of the C library's cannot be called yet.
 extern void __tsan_init(void) __attribute__((weak));
 
-// To register is cheap while there is one thread; later it takes the kernel some 10 ms, in which the process cannot end.
+// Registering for barriers is cheap while there is one thread; later it takes some 10 ms, in which the process cannot end.
 bool hak_os_start(void)
 {
     const long number = SYS_membarrier;
@@ -427,7 +427,7 @@ bool hak_os_start(void)
     return true;
 }
 
-// A filter that the program has made since may refuse it.
+// A seccomp filter that the program has installed since may refuse the call.
 bool hak_os_barrier_all(void)
 {
     static struct hak_pause pause;
@@ -446,12 +446,11 @@ static void raise_here(int signal)
 {
     const long process = hak_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
     const long thread = hak_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
-    // Whichever fails, the next one ends the process, and an instruction at the end needs no leave of the kernel.
+    // If the call fails, the next step of hak_os_abort ends the process. The last one is an instruction, which nobody can refuse.
     HAK_UNHEEDED(hak_syscall(SYS_tgkill, process, thread, signal, 0, 0, 0));
 }
 
-// Not abort(): the C library finds the calling thread through the thread register, which
-// means nothing in our helper thread.
+// Not abort(): it takes a lock of the C library, and a dying process waits for no lock.
 void hak_os_abort(void)
 {
     const uint64_t nothing = 0;
@@ -460,10 +459,10 @@ void hak_os_abort(void)
     HAK_UNHEEDED(
         hak_syscall(SYS_rt_sigprocmask, SIG_SETMASK, (long)&nothing, 0, sizeof nothing, 0, 0));
     raise_here(SIGABRT);
-    // A handler has returned, or it is ignored: the process ends by this signal all the same, with a core.
+    // A handler has returned, or the signal is ignored: with the default action it ends the process, with a core.
     HAK_UNHEEDED(hak_syscall(SYS_rt_sigaction, SIGABRT, (long)standard, 0, sizeof nothing, 0, 0));
     raise_here(SIGABRT);
-    raise_here(SIGKILL); // sandboxes may not know the call before
+    raise_here(SIGKILL); // a sandbox may refuse the call before
     for (;;) {
         __builtin_trap();
     }

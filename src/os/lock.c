@@ -1,4 +1,4 @@
-// lock.c -- what a contended lock does.
+// lock.c -- the slow paths of a lock: contention, and the gate.
 #include "os/lock.h"
 
 #include "os/os.h"
@@ -8,10 +8,10 @@ _Atomic(uint32_t) hak_lock_gate;
 void hak_lock_open_gate(void)
 {
     hak_store_relaxed(&hak_lock_gate, 0);
-    hak_os_wake_numbered(&hak_lock_gate, 0); // all that wait there
+    hak_os_wake_numbered(&hak_lock_gate, 0); // all threads that wait there
 }
 
-// Step keep of gate.pml. Unproven: whether it was dropped is a value by then.
+// Step keep of gate.pml. Unproven: only the result says whether the lock was dropped.
 bool hak_lock_is_kept(struct hak_lock *lock) HAK_UNPROVEN
 {
     if (!lock->is_gated || hak_load_relaxed(&hak_lock_gate) == 0) {
@@ -22,7 +22,7 @@ bool hak_lock_is_kept(struct hak_lock *lock) HAK_UNPROVEN
 }
 
 // 200 looks are about 2 µs: longer than any of our critical sections without a system call, shorter
-// than a sleep and a wake-up. Unproven: the lock is taken in one of many rounds.
+// than a sleep and a wake-up. Unproven: the lock is taken in one of many rounds of a loop.
 static bool try_for_a_moment(struct hak_lock *lock) HAK_TRIES(lock) HAK_UNPROVEN
 {
     for (unsigned look = 0; look < 200; look++) {
@@ -34,8 +34,8 @@ static bool try_for_a_moment(struct hak_lock *lock) HAK_TRIES(lock) HAK_UNPROVEN
     return false;
 }
 
-// Take it if nobody has it; else let the word say that somebody waits, and sleep until it is another word. Who takes it
-// leaves that mark too, as others may sleep. Step ask of lock.pml. Unproven, as hak_lock_try.
+// Take the lock if it is free. If not, mark it as waited for, and sleep until the word changes. A thread that takes the lock here
+// marks it, too, because others may sleep. Step ask of lock.pml. Unproven, as hak_lock_try.
 static bool take_or_wait(struct hak_lock *lock, unsigned ms) HAK_TRIES(lock) HAK_UNPROVEN
 {
     uint32_t seen = hak_load_relaxed(&lock->word);
@@ -51,7 +51,7 @@ static bool take_or_wait(struct hak_lock *lock, unsigned ms) HAK_TRIES(lock) HAK
     return true;
 }
 
-// The holder: the next number has the lock. Step hand of lock.pml.
+// Called by the holder: hand the lock to the next number. Step hand of lock.pml.
 static void serve_next(struct hak_lock *lock)
 {
     const uint32_t number = hak_load_relaxed(&lock->served);
@@ -59,9 +59,9 @@ static void serve_next(struct hak_lock *lock)
     hak_os_wake_numbered(&lock->served, number);
 }
 
-// Draw a number. Who drops the lock sees by the word that somebody has; where nobody holds it, whoever drew one sees
-// to it that the first has its turn. The thread was woken before, and others may still sleep on the word: it says so.
-// Step turn of lock.pml. Unproven: the lock is handed over.
+// Draw a number, and wait for its turn. The word tells the thread that drops the lock that numbers are drawn. If the lock is free,
+// a thread with a number takes it, and serves the first number. This thread was woken, and others may still sleep on the word, so
+// it is marked again. Step turn of lock.pml. Unproven: the lock is handed over.
 static void take_in_turn(struct hak_lock *lock) HAK_ACQUIRES(lock) HAK_UNPROVEN
 {
     hak_or_relaxed(&lock->word, HAK_LOCK_WAITED);
@@ -81,7 +81,7 @@ static void take_in_turn(struct hak_lock *lock) HAK_ACQUIRES(lock) HAK_UNPROVEN
     hak_sub_relaxed(&lock->word, HAK_LOCK_ONE_DRAWN);
 }
 
-// Step wait of lock.pml. Unproven: the lock is taken in one of some rounds.
+// Step wait of lock.pml. Unproven: the lock is taken in one of several rounds of a loop.
 static void take_sleeping(struct hak_lock *lock) HAK_ACQUIRES(lock) HAK_UNPROVEN
 {
     for (unsigned tries = 0; tries < HAK_LOCK_TRIES; tries++) {
@@ -92,7 +92,7 @@ static void take_sleeping(struct hak_lock *lock) HAK_ACQUIRES(lock) HAK_UNPROVEN
     take_in_turn(lock);
 }
 
-// Unproven, as it may be dropped in between.
+// Unproven, because the lock may be dropped in between.
 static void take_until_kept(struct hak_lock *lock) HAK_ACQUIRES(lock) HAK_UNPROVEN
 {
     take_sleeping(lock);
@@ -109,8 +109,8 @@ void hak_lock_take_slow(struct hak_lock *lock)
     }
 }
 
-// It is seldom held, and never for long: who waits leaves no mark in it. And it does not sleep on the word, where it would be
-// woken in the place of one that wants the lock. Step await of gate.pml.
+// The lock is seldom held, and never for long, so a thread that waits here does not mark it. Nor does it sleep on the word, where
+// it would be woken in place of a thread that wants the lock. Step await of gate.pml.
 bool hak_lock_await_within(const struct hak_lock *lock, unsigned ms)
 {
     static _Atomic(uint32_t) never_woken;
@@ -128,8 +128,8 @@ bool hak_lock_await_within(const struct hak_lock *lock, unsigned ms)
     return true;
 }
 
-// Who may give up draws no number: the lock would be handed to who is no longer there. And it may just have been woken, when
-// another has to be. Step give_up of lock.pml. Unproven: whether it was taken is a value by then.
+// A thread that may give up draws no number: the lock could be handed to it after it has left. When it gives up, it may just have
+// been woken, so it wakes another thread. Step give_up of lock.pml. Unproven: only the result says whether the lock was taken.
 bool hak_lock_take_within(struct hak_lock *lock, unsigned ms) HAK_UNPROVEN
 {
     bool taken = try_for_a_moment(lock);
@@ -142,8 +142,8 @@ bool hak_lock_take_within(struct hak_lock *lock, unsigned ms) HAK_UNPROVEN
     return taken;
 }
 
-// Somebody waits, or has waited. Where the lock is handed over, who sleeps on the word is woken all the same, to sleep
-// once more or to draw a number: else it would sleep as long as others draw some. Unproven, as hak_lock_drop.
+// A thread waits, or has waited. Even if the lock is handed over, a thread that sleeps on the word is woken, to sleep once more or
+// to draw a number; if not, it would sleep for as long as others draw numbers. Unproven, as hak_lock_drop.
 void hak_lock_drop_slow(struct hak_lock *lock) HAK_UNPROVEN
 {
     uint32_t seen = hak_load_relaxed(&lock->word);
@@ -156,8 +156,8 @@ void hak_lock_drop_slow(struct hak_lock *lock) HAK_UNPROVEN
     hak_os_wake(&lock->word);
 }
 
-// Without the wait, the holder would take it again before the one that it woke has run: so it waits while nobody has
-// it, a millisecond at most. It takes the lock as one that has slept does: others may. Step pass of lock.pml.
+// Without the wait, the holder would take the lock again before the thread that it woke has run. So it waits while the lock is
+// free, a millisecond at most. It takes the lock as if it had slept, because others may sleep. Step pass of lock.pml.
 void hak_lock_pass(struct hak_lock *lock)
 {
     if (hak_lock_is_wanted(lock)) {

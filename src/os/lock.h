@@ -9,20 +9,20 @@
 //   sweeper    the number of threads, and the sweeper's thread (cache/sweeper.h)
 //   sweep      one sweep at a time (owner/watch.h)
 //   registry   the list of caches, and the process's first call (cache/thread.c, cache/start.c)
-//   cache      that of an owner (owner/owner.h): its slabs and large blocks, its cache's magazines and outboxes
-//              (several caches at once: only while forking, and by hak_lock_try; a sweep holds that of its own cache)
+//   cache      an owner's lock (owner/owner.h): its slabs and large blocks, its cache's magazines and outboxes
+//              (several caches at once: only while forking, and by hak_lock_try; a sweep holds its own cache's lock)
 //   shared     the cache of threads that have none, and of slabs without a thread (cache/cache.h)
 //   shard      superslabs and their free units (slab/arena.h; several at once: in the order of their numbers, while
-//              forking and by who is refused at a limit; else by hak_lock_try)
+//              forking and for a request that is refused at a limit; in other cases by hak_lock_try)
 //   arena      addresses, and what is common to all shards (slab/arena.h)
 //   samples    the sampled blocks (profile/sample.c)
 //   pool       memory for our own descriptors (meta/pool.c)
 //
-// Who finds it held looks again for a moment, then sleeps until it is woken: there is no time limit. Whoever drops a
-// lock that somebody waits for wakes one, the one that has slept for the longest. The lock is free meanwhile, and
-// whoever comes first takes it, as a lock that is handed to a thread which has yet to be given a processor keeps all
-// others waiting. But a thread that came too late HAK_LOCK_TRIES times draws a number, and
-// while there are such, the lock is handed to the one whose turn it is. docs/decisions/0028 says what that costs.
+// A thread that finds the lock held spins for a moment, then sleeps until it is woken, without a time limit. A thread
+// that drops a lock with waiters wakes the one that has slept for the longest. The lock is free meanwhile, and the
+// first thread that comes takes it: handed to a thread that still has to get a processor, it would keep all others
+// waiting. But a thread that came too late HAK_LOCK_TRIES times draws a number. While numbers are drawn, the lock is
+// handed to the thread whose turn it is. docs/decisions/0028 says what that costs.
 #pragma once
 
 #include "base/atomic.h"
@@ -41,9 +41,10 @@ struct HAK_CAPABILITY hak_lock {
     HAK_LOCK_COUNTS
 };
 
-// 1: closed. Whoever takes a lock that is gated drops it again, and waits until the gate is open. So who has closed it, has let all
-// threads pass a barrier (hak_os_barrier_all), and then has found such a lock free, knows that nobody does anything with it, though
-// somebody may hold it for a moment: without writing to its page, which fork would have to copy (cache/world.c).
+// 1: closed. A thread that takes a gated lock then drops it again, and waits until the gate is open. Fork closes the gate, makes
+// all threads pass a barrier (hak_os_barrier_all), and waits until it has seen each gated lock free. After that no thread works
+// under such a lock, though one may hold it for a moment. In this way fork does not write to the locks' pages, which it would have
+// to copy (cache/world.c).
 HAK_INTERNAL extern _Atomic(uint32_t) hak_lock_gate;
 HAK_INTERNAL void hak_lock_open_gate(void);
 // Wait until nobody holds it, or give up after `ms` milliseconds or so.
@@ -51,19 +52,19 @@ HAK_INTERNAL HAK_MUST_USE bool hak_lock_await_within(const struct hak_lock *lock
 
 HAK_INTERNAL void hak_lock_take_slow(struct hak_lock *lock) HAK_ACQUIRES(lock);
 HAK_INTERNAL void hak_lock_drop_slow(struct hak_lock *lock) HAK_RELEASES(lock);
-// It was taken, and the gate may be closed: is it to be kept? If not it is dropped.
+// The lock was just taken: may the thread keep it? Not if the gate is closed: then the lock is dropped.
 HAK_INTERNAL HAK_MUST_USE bool hak_lock_is_kept(struct hak_lock *lock);
-// Take it, or give up after `ms` milliseconds or so: for whoever may have interrupted its holder.
+// Take it, or give up after `ms` milliseconds or so: for code that may have interrupted the lock's holder.
 HAK_INTERNAL bool hak_lock_take_within(struct hak_lock *lock, unsigned ms) HAK_TRIES(lock);
-// Does somebody sleep on it, or did a moment ago? The holder.
+// Does a thread sleep on it, or did one a moment ago? Called by the holder.
 HAK_INLINE bool hak_lock_is_wanted(const struct hak_lock *lock)
 {
     return hak_load_relaxed(&lock->word) != HAK_LOCK_HELD;
 }
-// Drop the lock, let somebody who sleeps on it have it, and take it again. For long work.
+// Drop the lock, let a thread that sleeps on it take it, and take it again. For long work.
 HAK_INTERNAL void hak_lock_pass(struct hak_lock *lock) HAK_REQUIRES(lock);
 
-// Step try of lock.pml. Unproven, as what it does to the word is what makes a lock of it.
+// Step try of lock.pml. Unproven: the analysis does not know that writing the word takes the lock.
 HAK_INLINE bool hak_lock_try(struct hak_lock *lock) HAK_TRIES(lock) HAK_UNPROVEN
 {
     uint32_t expected = HAK_LOCK_FREE;
@@ -94,14 +95,14 @@ HAK_INLINE void hak_lock_drop(struct hak_lock *lock) HAK_RELEASES(lock) HAK_UNPR
     }
 }
 
-// Does nothing: for the analysis of locks, which has not seen who took it.
+// Does nothing: tells the analysis of locks that the lock is held.
 HAK_INLINE void hak_lock_is_held(struct hak_lock *lock) HAK_ASSERTS(lock)
 {
     (void)lock;
 }
 
-// Drop it after fork, in the child, if it is held: those that waited stayed with the parent. Nothing is written where nothing
-// has to be, as the page would be copied.
+// In the child of a fork: drop the lock if it is held. The threads that waited are in the parent only. Words that do not change
+// are not written, because a write copies their page.
 HAK_INLINE void hak_lock_drop_in_child(struct hak_lock *lock) HAK_RELEASES(lock) HAK_UNPROVEN
 {
     const uint32_t drawn = hak_load_relaxed(&lock->drawn);

@@ -1,4 +1,4 @@
-// machine.c -- what the machine has and the process may have, as os.h has them, on Linux.
+// machine.c -- memory and processors of the machine, and limits of the process, as os.h has them, on Linux.
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
@@ -8,7 +8,7 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
-// In units of 0 bytes when the kernel does not tell.
+// All 0, `mem_unit` too, when the kernel does not tell.
 static struct sysinfo machine_now(void)
 {
     struct sysinfo now = {.mem_unit = 0};
@@ -16,7 +16,7 @@ static struct sysinfo machine_now(void)
     return is_told ? now : (struct sysinfo){.mem_unit = 0};
 }
 
-// Asked once, before the program's main: it may forbid itself the call.
+// Asked once, before the program's main: later the program may have forbidden the call.
 static _Atomic(size_t) memory_bytes;
 static _Atomic(size_t) swap_bytes;
 

@@ -57,7 +57,7 @@ struct mapping {
     uintptr_t start;
     uintptr_t end;
     uintptr_t offset;
-    size_t path_bytes; // of its path, of which as much was stored as there was room for
+    size_t path_bytes; // length of its path, even if it did not fit
 };
 
 // "start-end rights offset device inode   path"

@@ -2,16 +2,16 @@
 //
 // Owns      every system call the allocator makes.
 // Threads   any thread, at any time, also before the C library is ready: nothing here touches errno,
-//           thread-local storage or stdio, but for functions of others that listen (heard.h).
+//           thread-local storage or stdio, except the functions of a listener (heard.h).
 // Fails     as each function says; never by abort.
 //
-// linux.c, clock.c, guards.c, machine.c, file.c and thread.c implement it; tests/unit/fake/ implements it for unit tests, with a
-// clock that a test sets and memory that fails when told.
+// The .c files of this folder implement it. tests/unit/fake/ implements it for unit tests, with a clock that a test sets and
+// memory that fails when told.
 #pragma once
 
 #include "base/compiler.h"
 
-// System calls of ours since the start.
+// The system calls that we have made since the start.
 struct hak_os_counts {
     _Atomic(uint64_t) maps;
     _Atomic(uint64_t) unmaps;
@@ -19,15 +19,14 @@ struct hak_os_counts {
     _Atomic(uint64_t) purges;
     _Atomic(uint64_t) purged_bytes; // given back, resident or not
     _Atomic(uint64_t) huge_advices;
-    _Atomic(uint64_t) refused; // of all these
+    _Atomic(uint64_t) refused; // of all these calls
 };
 HAK_INTERNAL extern struct hak_os_counts hak_os_counts;
 
-// Once, before the program's main, while it has one thread: what the kernel offers and may be asked for only then. Until
-// then, and where it never comes to that, the functions below do without. False when functions of the C library cannot be called
-// yet, as a sanitizer has its own in front of them.
+// Ask what the kernel offers. Called once, before the program's main, while the process has one thread; the functions below also
+// work without it. False when functions of the C library cannot be called yet, because a sanitizer's stand in front of them.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_start(void);
-// Its parts.
+// The parts of hak_os_start.
 HAK_INTERNAL void hak_os_find_clock(void);
 HAK_INTERNAL void hak_os_find_threads(void);
 
@@ -36,40 +35,36 @@ HAK_INTERNAL size_t hak_os_page_bytes(void);
 
 // Map fresh zero pages, wherever the kernel likes. NULL when it refuses.
 HAK_INTERNAL HAK_MUST_USE void *hak_os_map(size_t bytes);
-// Map them exactly at `place`. NULL when the kernel refuses: `*is_taken` says that something else lies there, so
-// that another place may do; else there is no memory, or there are no such addresses.
+// The same, exactly at `place`. NULL when the kernel refuses. If `*is_taken`, something else is mapped there, and another place
+// may do; if not, there is no memory, or the process has no such addresses.
 HAK_INTERNAL HAK_MUST_USE void *hak_os_map_at(void *place, size_t bytes, bool *is_taken);
 
-// Reserve `bytes` of addresses that read as zero, cost no commit and become
-// writable piece by piece with hak_os_commit, each once and by one thread. NULL when refused.
+// Reserve `bytes` of addresses. They read as zero and are not charged as committed memory. hak_os_commit makes them writable,
+// piece by piece: each piece once, by one thread. NULL when the kernel refuses.
 HAK_INTERNAL HAK_MUST_USE void *hak_os_reserve(size_t bytes);
 HAK_INTERNAL HAK_MUST_USE bool hak_os_commit(void *start, size_t bytes);
-// Let them be written to, as they are: others may have done so before, or be at it.
+// Make pages writable and keep their content. Other threads may have done so before, or do so at the same time.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_unseal(void *start, size_t bytes);
-// Let nobody write there any more. Where the kernel refuses, it stays as it is: a protection that is missed, and
-// nothing else depends on it.
+// Make pages read-only. If the kernel refuses, they stay writable: a protection is missing, and nothing depends on it.
 HAK_INTERNAL void hak_os_seal(void *start, size_t bytes);
 
-// Let nobody touch them any more, or from now on again: then they read as zero, if they were given back before. False, and
-// nothing changed, when the kernel refuses. Where it has guard regions (Linux 6.13) they take none of its mappings;
-// elsewhere each border between the two kinds takes one.
+// Make pages inaccessible, or accessible again; then they read as zero if they were purged before. False when the kernel
+// refuses: nothing has changed. Guard regions (Linux 6.13) take no mappings. In older kernels, each border between accessible
+// and inaccessible pages takes one.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_guard(void *start, size_t bytes);
 HAK_INTERNAL HAK_MUST_USE bool hak_os_unguard(void *start, size_t bytes);
-// So many mappings do two guards take, as far as is known: none, or two.
+// How many mappings two guards take, as far as is known: none, or two.
 HAK_INTERNAL unsigned hak_os_guard_mappings(void);
-// As hak_os_map, anywhere, with a page before and a page behind that nobody can touch; or none, where the
-// kernel refuses those.
+// As hak_os_map, with an inaccessible page before it and one behind it; without these two if the kernel refuses them.
 HAK_INTERNAL HAK_MUST_USE void *hak_os_map_guarded(size_t bytes);
 
-// Give addresses back. False when the kernel refuses (max_map_count): the pages
-// are then still mapped and still ours.
+// Release addresses. False when the kernel refuses (max_map_count): the pages are then still mapped and still ours.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_unmap(void *start, size_t bytes);
 
-// The same for what is of no use any more, whatever the kernel says: where it refuses, the pages at least go, and the
-// addresses are lost.
+// The same for addresses that nobody needs any more. If the kernel refuses, the pages are purged and the addresses are lost.
 HAK_INTERNAL void hak_os_discard(void *start, size_t bytes);
 
-// Give pages back and keep the addresses; they read as zero afterwards.
+// Purge pages: give them back and keep the addresses, which read as zero afterwards.
 // False when the kernel refuses (locked pages): their content is then undefined.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_purge(void *start, size_t bytes);
 
@@ -78,58 +73,56 @@ struct hak_range {
     size_t bytes;
 };
 
-// The same for up to 64 ranges, with one system call where the kernel has one for that (process_madvise on
-// oneself, Linux 6.13). Returns a bit for each range that was given back.
+// The same for up to 64 ranges, with one system call if the kernel has one for that (process_madvise on the own process,
+// Linux 6.13). Returns a bit for each range that was purged.
 enum { HAK_RANGES_MAX = 64 };
 HAK_INTERNAL HAK_MUST_USE uint64_t hak_os_purge_ranges(const struct hak_range *ranges,
                                                        unsigned count);
-// Let the kernel take the pages of a range when it needs some: until they are written again they hold
-// what they held, or zeros.
+// Let the kernel take the pages of a range when it needs memory (MADV_FREE). Until a page is written again, it holds its old
+// content or zeros.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_purge_lazily(void *start, size_t bytes);
 
-// Fill with zeros, without writing to pages that are zeros: those that are not there stay so. `start` is at a page boundary.
+// Fill with zeros, but do not write to pages of zeros: untouched pages stay untouched. `start` is at a page boundary.
 HAK_INTERNAL void hak_os_clear(void *start, size_t bytes);
-// Copy to where all reads as zero, and write nothing there that is zeros.
+// Copy to a target that reads as zero. Zeros are not written.
 HAK_INTERNAL void hak_os_copy(void *target, const void *source, size_t bytes);
 
-// Grow or shrink a mapping, moving it to `target`, whose own mapping it replaces, or in place when
-// `target` is NULL. Returns the new start. NULL: nothing has changed, but the target's own mapping may
-// be gone.
+// Grow or shrink a mapping. It moves to `target` and replaces the mapping there; if `target` is NULL, it stays in place.
+// Returns the new start. NULL: nothing has changed, except that the mapping at `target` may be gone.
 HAK_INTERNAL HAK_MUST_USE void *hak_os_remap(void *start,
                                              size_t old_bytes,
                                              size_t bytes,
                                              void *target);
 
-// Read a file of the kernel's, at most `bytes` - 1 characters of it, and end it with a 0. Returns
-// its length; 0 when it cannot be read, which a pipe that nobody writes cannot.
+// Read at most `bytes` - 1 characters of a file of the kernel, and put a 0 behind them. Returns their number; 0 when the file
+// cannot be read, or is a pipe that nobody writes.
 HAK_INTERNAL size_t hak_os_read_file(const char *path, char *text, size_t bytes);
 
-// A file that is held open. The program may close it, and open another one that gets its number.
+// A file that is held open. The program may close it, and open another file that gets the same number.
 struct hak_held_file {
     int file; // its number; -1: none
     bool is_regular;
     uint64_t device, inode; // which file it is
 };
 
-// Hold such a file open for the life of the process, to read it from its beginning time and again: a system
-// call less than opening it, and a program that counts on the number of the next file that it opens is not
-// disturbed, if this is done before its main. None when it cannot be read.
+// Open a file for the life of the process, to read it from its beginning many times without opening it each time. Before the
+// program's main, this does not change the numbers of the files that the program opens. None when it cannot be read.
 HAK_INTERNAL HAK_MUST_USE struct hak_held_file hak_os_hold_file(const char *path);
-// The same for one that is open (or -errno): under another number, and no longer under this one.
+// The same for an open file (or -errno). It gets another number, and this one is closed.
 HAK_INTERNAL HAK_MUST_USE struct hak_held_file hak_os_hold(long file);
-// Is it still the file that has this number? In a child that shares our memory, and no files, it may be another: so this is asked
-// before each use, and nothing is noted.
+// Does the number still belong to this file? In a child that shares our memory but not our files, it may belong to another one.
+// So this is asked before each use, and the answer is not stored.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_is_held(const struct hak_held_file *held);
-// As hak_os_read_file, if it is. A moment later the program may close it: who reads has to know the text when he sees it.
+// As hak_os_read_file, if it does. The program may close the file meanwhile, so the caller has to check the text.
 HAK_INTERNAL size_t hak_os_read_held(const struct hak_held_file *held, char *text, size_t bytes);
 
-// How many lines such a file has.
+// How many lines a file of the kernel has.
 HAK_INTERNAL size_t hak_os_count_lines(const char *path);
-// Map a whole file for reading, or NULL when it cannot be read or is empty. hak_os_unmap ends it.
+// Map a whole file for reading, or NULL when it cannot be read or is empty. hak_os_unmap unmaps it.
 HAK_INTERNAL HAK_MUST_USE const void *hak_os_map_file(const char *path, size_t *bytes);
 
-// The machine's memory, SIZE_MAX when unknown, and that with its swap space, both at the first call; what of that space is free
-// now; and its processors that this process may run on, at least 1, at the first call.
+// The machine's memory, without and with its swap space, as they were at the first call; SIZE_MAX when unknown. The swap space
+// that is free now. The processors that this process could run on at the first call, at least 1.
 HAK_INTERNAL size_t hak_os_memory_bytes(void);
 HAK_INTERNAL size_t hak_os_memory_and_swap_bytes(void);
 HAK_INTERNAL size_t hak_os_free_swap_bytes(void);
@@ -138,16 +131,16 @@ HAK_INTERNAL unsigned hak_os_processors(void);
 // Bytes of this process that are resident; 0 when that cannot be read.
 HAK_INTERNAL size_t hak_os_resident_bytes(void);
 
-// Processor time of all its threads since the start, and page faults that needed no file read. Less than before after
-// a fork, and 0 when the kernel does not tell.
+// Processor time of all threads of the process since the start, and its minor page faults. Both begin again at 0 after a fork,
+// and are 0 when the kernel does not tell.
 HAK_INTERNAL void hak_os_usage(uint64_t *processor_ns, uint64_t *faults);
-// What such a sum has gained, or another of the kernel's that begins again at 0.
+// How much such a sum has grown; 0 if it began again meanwhile and is still smaller.
 HAK_INLINE uint64_t hak_os_gained(uint64_t now, uint64_t before)
 {
     return now > before ? now - before : 0;
 }
 
-// The same of one of its threads, by the kernel's number of it. False when it has ended.
+// As hak_os_usage for one thread, given by the kernel's number of it. False when it has ended.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_thread_usage(int thread,
                                                    uint64_t *processor_ns,
                                                    uint64_t *faults);
@@ -156,33 +149,34 @@ enum hak_huge_pages { HAK_HUGE_NEVER, HAK_HUGE_MADVISE, HAK_HUGE_ALWAYS };
 
 // The kernel's transparent huge page setting.
 HAK_INTERNAL enum hak_huge_pages hak_os_huge_pages(void);
-// Free the page tables of a range that was given back, in parts: where one is left, a touch gets a small page whatever was asked
-// for. Linux does so from 6.14 on (CONFIG_PT_RECLAIM), for tables that lie in the range as a whole. A hint.
+// Free the page tables of a range that was purged in parts. Where a table is left, a touch gets a small page, even if huge pages
+// were asked for. From 6.14 on (CONFIG_PT_RECLAIM), Linux frees the tables that lie wholly in the range. A hint.
 HAK_INTERNAL void hak_os_drop_page_tables(void *start, size_t bytes);
-// Ask for huge pages in a range, or ask to be spared them. A hint.
+// Ask for huge pages in a range, or for none. A hint.
 HAK_INTERNAL void hak_os_want_huge(void *start, size_t bytes, bool wanted);
 
 // Can the 8 bytes at `address` be read without a fault?
 HAK_INTERNAL HAK_MUST_USE bool hak_os_can_read(const void *address);
 
-// Is the word there, and not zero? Without a fault, whatever the address.
+// Can the word be read, and is it not zero? This never faults, whatever the address.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_has_content(const void *word);
 
-// Nanoseconds of a clock that never goes back. All clocks show 0 when the kernel does not tell. The first asks the processor,
-// which a program may have forbidden (PR_SET_TSC): it is for what an option switches on. The second reads what the kernel
-// wrote at its last tick, HAK_OS_TICK_NS ago at most on most systems, 10 ms on some; it costs less than ten nanoseconds.
+// Nanoseconds of a clock that never goes back. All clocks show 0 when the kernel does not tell. The first function reads the
+// processor's counter, which a program may have forbidden (PR_SET_TSC): it is for what an option switches on. The second reads
+// what the kernel wrote at its last tick, at most HAK_OS_TICK_NS ago on most systems, 10 ms on some; it costs less than ten
+// nanoseconds.
 #define HAK_OS_TICK_NS UINT64_C(4000000)
 HAK_INTERNAL uint64_t hak_os_now_ns(void);
 HAK_INTERNAL uint64_t hak_os_about_now_ns(void);
-// Is that time still to come? It is `most` away at most: what is further away is a time of another clock, as the child of a fork
-// may have one that is behind its parent's (time_namespaces(7)).
+// Is `time` in the future, by `most` at most? A time that is further away comes from another clock: the clock of a fork's child
+// may be behind its parent's (time_namespaces(7)).
 HAK_INLINE bool hak_os_is_soon(uint64_t now, uint64_t time, uint64_t most)
 {
     return time - now - 1 < most;
 }
-// Processor time of a thread, by the kernel's number of it.
+// Processor time of a thread, given by the kernel's number of it.
 HAK_INTERNAL uint64_t hak_os_processor_ns(int thread);
-// Nanoseconds since 1970, as the clock on the wall, at the last tick.
+// Nanoseconds since 1970, as of the kernel's last tick.
 HAK_INTERNAL uint64_t hak_os_date_ns(void);
 // RLIMIT_AS and RLIMIT_DATA of the process; SIZE_MAX when there is none.
 HAK_INTERNAL size_t hak_os_address_limit(void);
@@ -192,41 +186,40 @@ HAK_INTERNAL uint64_t hak_os_random(void);
 HAK_INTERNAL int hak_os_process_id(void);
 // The kernel's number of the calling thread.
 HAK_INTERNAL int hak_os_thread_id(void);
-// What no other thread has at the same time.
+// A value that no other thread has at the same time.
 HAK_INTERNAL uintptr_t hak_os_thread_mark(void);
 // Is the calling thread the only one, as far as the C library knows?
 HAK_INTERNAL bool hak_os_is_alone(void);
 
-// Sleep while *word == expected, at most `ms` milliseconds (0: no limit), until woken; and wake the one that has slept
-// on the word for the longest. A wait may also end before its time, whatever the reason: who waits looks again. Where the
-// kernel refuses to wait for a word, it sleeps without one, a millisecond at most.
+// Sleep while *word == expected, until woken, for `ms` milliseconds at most (0: no limit); wake the thread that has slept on the
+// word for the longest. A wait may end early, so the caller looks at the word again. If the kernel refuses to wait for a word,
+// the thread sleeps for `ms` milliseconds (0: one).
 HAK_INTERNAL void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms);
 HAK_INTERNAL void hak_os_wake(_Atomic(uint32_t) *word);
-// The same without a limit for those who have a number: wake all of that number modulo 32.
+// The same without a limit, for threads that have a number: wake all whose number is the same modulo 32.
 HAK_INTERNAL void hak_os_wait_numbered(_Atomic(uint32_t) *word, uint32_t expected, uint32_t number);
 HAK_INTERNAL void hak_os_wake_numbered(_Atomic(uint32_t) *word, uint32_t number);
 
-// Make every running thread of the process pass a full memory barrier. False
-// when the kernel cannot do that.
+// Make every running thread of the process pass a full memory barrier. False when the kernel cannot do that.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_barrier_all(void);
 
-// Run `work` in a thread of its own, one at a time, in which all signals are blocked. False when it cannot be started. And
-// wait until it has ended.
+// Run `work` in a thread of its own, in which all signals are blocked; one such thread at a time. False when it cannot be
+// started. hak_os_join_thread waits until it has ended.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_start_thread(void (*work)(void));
-// May the calling thread be in a signal's handler, in which one could be started? There the handler's signal is blocked.
+// May the calling thread be in a signal handler (it has a blocked signal), and could a thread be started there?
 HAK_INTERNAL HAK_MUST_USE bool hak_os_may_be_in_handler(void);
 HAK_INTERNAL void hak_os_join_thread(void);
 // Has the process no thread but this one? False when the kernel does not tell.
 HAK_INTERNAL bool hak_os_has_one_task(void);
 
-// The calling thread ends: what it has written to, its stack, may be memory of ours next. For ThreadSanitizer, which sees
-// neither the C library unmap it nor us map it.
+// The calling thread ends, and we may map the addresses of its stack next. This tells ThreadSanitizer, which sees neither the
+// C library's munmap nor our mmap.
 HAK_INTERNAL void hak_os_thread_ends(void);
 
-// Write to stderr: all of it, as far as that takes it.
+// Write to stderr, as much as it takes.
 HAK_INTERNAL void hak_os_print(const char *text, size_t length);
-// Write to the end of a file that is made if need be. False when not all of it could be written.
+// Append to a file, which is created if it does not exist. False when not all could be written.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_append(const char *path, const char *text, size_t length);
-// The same, and say on stderr when not: the program was asked to keep it.
+// The same, with a line on stderr when it fails: the user asked for this file.
 HAK_INTERNAL void hak_os_append_or_say(const char *path, const char *text, size_t length);
 HAK_INTERNAL _Noreturn void hak_os_abort(void);

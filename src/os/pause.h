@@ -1,7 +1,7 @@
-// pause.h -- what the kernel has refused is not asked for again before a pause, which gets longer each time.
+// pause.h -- after a refusal, the kernel is not asked again during a pause, which gets longer each time.
 //
-// Threads   any. Two that are refused at the same moment make it longer by two.
-// Fails     never. Where no clock is known it does not end.
+// Threads   any. Two threads that are refused at the same moment lengthen the pause twice.
+// Fails     never. Without a clock, a pause does not end.
 #pragma once
 
 #include "base/atomic.h"
@@ -9,7 +9,7 @@
 
 struct hak_pause {
     _Atomic(uint64_t) until_ns; // 0: there is none
-    _Atomic(uint64_t) ns;       // how long it is, or was; 0: the last try was no refusal
+    _Atomic(uint64_t) ns;       // how long it is, or was; 0: the last try was not refused
 };
 
 // A tenth of a second at first, a quarter of an hour at most.
@@ -23,7 +23,7 @@ HAK_INLINE bool hak_pause_is_on(const struct hak_pause *pause)
            hak_os_is_soon(hak_os_about_now_ns(), until, HAK_PAUSE_MOST_NS);
 }
 
-// What was tried was refused, or was not.
+// Note whether a try was refused.
 HAK_INLINE void hak_pause_note(struct hak_pause *pause, bool is_refused)
 {
     const uint64_t before = hak_load_relaxed(&pause->ns);

@@ -1,4 +1,4 @@
-// readable.c -- what can be read, as os.h has it, on Linux.
+// readable.c -- whether memory can be read, as os.h has it, on Linux.
 #include <errno.h>
 #include <sys/syscall.h>
 
@@ -6,7 +6,7 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
-// A requeue of nobody looks at the word first: 0 when it is zero, -EAGAIN when not, -EFAULT when it is not there (futex(2),
+// A requeue of no threads reads the word first: 0 if it is zero, -EAGAIN if not, -EFAULT if it cannot be read (futex(2),
 // FUTEX_CMP_REQUEUE).
 static long look_at(const void *word)
 {

@@ -5,7 +5,7 @@
 #include "os/os.h"
 #include "os/proc.h"
 
-// Of the calling thread: how many there were, and the latest.
+// Refusals of the calling thread: how many there were, and the latest.
 static HAK_TLS uint64_t refusal_count;
 static HAK_TLS struct hak_refusal latest;
 

@@ -6,10 +6,10 @@
 
 #include "base/compiler.h"
 
-// In place of the kernel's error, as it was not asked: it would end the process; a limit does not let a block grow where it lies.
+// Errors where the kernel was not asked: it would end the process; a limit does not let a block grow in place.
 enum { HAK_REFUSED_BY_GROUP = -1, HAK_REFUSED_TO_GROW = -2 };
 
-// More than any process has, unless it asks for them in so many words.
+// No process has addresses from 2 to this power on, unless it asks for them explicitly.
 #if defined(__aarch64__)
 #    define HAK_ADDRESS_LOG2 48
 #else
@@ -21,14 +21,14 @@ struct hak_refusal {
     size_t bytes;
 };
 
-// The kernel refused the calling thread `bytes`.
+// Note that the kernel refused the calling thread `bytes`.
 HAK_INTERNAL void hak_refusal_note(int error, size_t bytes);
-// A moment, for the same thread to ask later what was refused since.
+// A mark, from which on the same thread can ask for refusals later.
 HAK_INTERNAL uint64_t hak_refusal_mark(void);
-// The latest refusal of the calling thread since then.
+// The latest refusal of the calling thread since the mark.
 HAK_INTERNAL struct hak_refusal hak_refusal_since(uint64_t mark);
-// Before the program's main: it may forbid itself to read how the kernel decides.
+// Read how the kernel decides. Called before the program's main: later the program may have forbidden it.
 HAK_INTERNAL void hak_refusal_start(void);
-// Will a request for so many be refused whatever is given back? It is more than a process has addresses, or, when the process
-// began, the kernel refused what is more than memory and swap space (vm.overcommit_memory=0), and it is more than there was.
+// Will a request for `bytes` be refused, whatever is given back? Yes, if a process does not have as many addresses; or if it is
+// for more than memory and swap space together, and the kernel refused such requests at the start (vm.overcommit_memory=0).
 HAK_INTERNAL bool hak_refusal_is_final(size_t bytes);

@@ -7,7 +7,7 @@
 
 void hak_say_list(const char *format, va_list list)
 {
-    char line[512] = "hakmem: "; // a few lines of a terminal; never a reason to allocate
+    char line[512] = "hakmem: "; // a few lines of a terminal; nothing is allocated
     const size_t prefix = sizeof "hakmem: " - 1;
     size_t length = prefix + hak_format_list(line + prefix, sizeof line - prefix - 1, format, list);
     line[length++] = '\n';

@@ -49,8 +49,7 @@ HAK_MUST_USE HAK_INLINE long hak_syscall(
 #    error "hakmem supports x86-64 and aarch64; add the system call of this processor here"
 #endif
 
-// Close a file. The kernel lets go of the number whatever it returns (close(2)), so nothing can be done about an
-// error: what was written is not ours to keep.
+// Close a file. The kernel frees its number even if it returns an error (close(2)), so an error changes nothing.
 HAK_INLINE void hak_syscall_close(long file)
 {
     HAK_UNHEEDED(hak_syscall(SYS_close, file, 0, 0, 0, 0, 0));
@@ -62,7 +61,7 @@ HAK_INLINE long hak_syscall_protect(const void *start, size_t bytes, int protect
 }
 
 // The kernel takes addresses back from one thread before it gives them to another. ThreadSanitizer does not
-// see our calls, and would judge what the first did there by what the second does: it has to be told.
+// see our calls, and would take the accesses of the two threads for a race, so it is told.
 #if HAK_TSAN
 HAK_INTERNAL extern char hak_addresses;
 #    define HAK_ADDRESSES_GO()   __tsan_release(&hak_addresses)

@@ -16,7 +16,7 @@ enum { SET_TAGGED = 55, TAGGED_ADDRESSES = 1 << 0, FAULT_AT_ONCE = 1 << 1, TAGS_
 
 bool hak_tags_start(void)
 {
-    // Any tag but 0 may be drawn. And system calls take pointers that have one.
+    // Any tag but 0 may be drawn, and system calls take tagged pointers.
     const long how = TAGGED_ADDRESSES | FAULT_AT_ONCE | 0xFFFE << TAGS_SHIFT;
     return (getauxval(AT_HWCAP2) & HWCAP2_HAS_MTE) != 0 &&
            hak_syscall(SYS_prctl, SET_TAGGED, how, 0, 0, 0, 0) == 0;

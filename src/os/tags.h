@@ -1,16 +1,15 @@
-// tags.h -- memory tagging, as aarch64 has it (MTE): a pointer is good for memory that has the same tag.
+// tags.h -- memory tagging, as aarch64 has it (MTE): a pointer may access only memory that has the same tag.
 //
-// Owns      the instructions for tags, and what of them the kernel is asked for.
-// Threads   any. Whether a wrong tag faults is told each thread: the one that calls hak_tags_start, and those that
-//           it starts.
+// Owns      the instructions for tags, and the system calls for them.
+// Threads   any. A wrong tag faults in the thread that calls hak_tags_start, and in those that it starts.
 // Fails     hak_tags_start and hak_tags_map return false.
 //
-// A tag has four bits: those from 56 on of a pointer, and of each 16 bytes of memory that was mapped for it. The
-// processor compares the two with each load and store. Fresh memory has tag 0, as a pointer of the kernel's has, and memory
-// that was given back has it again.
+// A tag has four bits. A pointer has its tag in the bits from 56 on; each 16 bytes of memory that was mapped for tags have one,
+// too. The processor compares the two in each load and store. Fresh memory has tag 0, as have pointers that the kernel returns;
+// purged memory has tag 0 again.
 //
-// Only builds with HAK_MTE (CMake's HAKMEM_MTE) know of tags. In the others no pointer has one, and what is below leaves no
-// instruction. They may be run on processors without tags too: all but hak_tag_of, _off and _on is called once
+// Only builds with HAK_MTE (CMake's HAKMEM_MTE) use tags. In other builds no pointer has one, and the functions below compile to
+// nothing. A build with HAK_MTE also runs on processors without tags: only hak_tag_of, _off and _on may be called unless
 // hak_tags_start has returned true.
 #pragma once
 
@@ -25,7 +24,7 @@ HAK_INLINE unsigned hak_tag_of(const void *p)
     return HAK_MTE ? (uintptr_t)p >> HAK_TAG_SHIFT & 0xF : 0;
 }
 
-// The address that a pointer of the program's means.
+// The address in a pointer of the program, without its tag.
 HAK_INLINE void *hak_tag_off(const void *p)
 {
     return HAK_MTE ? (void *)((uintptr_t)p & ~HAK_TAG_MASK) : (void *)(uintptr_t)p;
@@ -39,7 +38,7 @@ HAK_INLINE void *hak_tag_on(void *plain, unsigned tag)
 #if HAK_MTE
 #    define HAK_TAG_ASM(text) ".arch armv8.5-a+memtag\n\t" text
 
-// Any tag by chance, but those whose bit is set in `without`; 0 in a thread that hak_tags_start does not count for.
+// A random tag, but none whose bit is set in `without`; 0 in a thread for which hak_tags_start has no effect.
 HAK_INLINE unsigned hak_tag_draw(uint64_t without)
 {
     uint64_t drawn;
@@ -47,7 +46,7 @@ HAK_INLINE unsigned hak_tag_draw(uint64_t without)
     return hak_tag_of((void *)drawn);
 }
 
-// Give memory the tag of its pointer. Both at multiples of HAK_TAG_BYTES.
+// Give memory the tag of its pointer. `start` and `bytes` are multiples of HAK_TAG_BYTES.
 HAK_INLINE void hak_tag_put(void *start, size_t bytes)
 {
     char *to = start;
@@ -60,7 +59,7 @@ HAK_INLINE void hak_tag_put(void *start, size_t bytes)
     }
 }
 
-// A pointer to there, with the memory's own tag.
+// The pointer with the tag of the memory that it points to.
 HAK_INLINE void *hak_tag_seen(void *plain)
 {
     uint64_t seen = (uintptr_t)plain;
@@ -68,7 +67,7 @@ HAK_INLINE void *hak_tag_seen(void *plain)
     return (void *)seen;
 }
 
-// From here on the thread may touch memory whose tag it does not know, or from here on no more.
+// Let the thread access memory whatever its tag is, or check tags again.
 HAK_INLINE void hak_tags_pass(bool any)
 {
     if (any) {
@@ -78,9 +77,9 @@ HAK_INLINE void hak_tags_pass(bool any)
     }
 }
 
-// Has the processor tags, and the kernel? Then a wrong one faults from here on.
+// Do processor and kernel have tags? Then a wrong tag faults from here on.
 HAK_INTERNAL bool hak_tags_start(void);
-// Let pages of ours have tags.
+// Let pages have tags.
 HAK_INTERNAL bool hak_tags_map(void *start, size_t bytes);
 #else
 HAK_INLINE unsigned hak_tag_draw(uint64_t without)

@@ -1,4 +1,4 @@
-// thread.c -- which thread is this, and a thread of our own.
+// thread.c -- which thread is calling, and a thread of our own.
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
@@ -38,17 +38,17 @@ static bool is_create_of_c_library(void)
     return are_together;
 }
 
-// Who has a pthread_create of his own, as sanitizers and profilers do, may not expect it in a thread's first malloc: ours
-// may be a call of his own, before he knows the thread. In a build with a sanitizer it is the tests' call.
+// A sanitizer or profiler with a pthread_create of its own may not expect a call of it in a thread's first malloc: that malloc may
+// be its own, before it knows the thread. In a build with a sanitizer, a thread may be started all the same, for the tests.
 void hak_os_find_threads(void)
 {
     may_call_library = true;
     may_start_thread = HAK_IS_SANITIZED || is_create_of_c_library();
 }
 
-// The C library keeps the number, and tells it as the owner of a mutex that notes one: no system call, as a sandbox may
-// allow no more than malloc needs. Not before our constructor has run: the mutex's functions may be a sanitizer's, which
-// looks for the C library's itself at that time.
+// The C library keeps the number, and writes it into an error-checking mutex as its owner. So no system call is needed, which a
+// sandbox may forbid. Not before our constructor has run: the mutex's functions may be a sanitizer's, which at that time still
+// looks for the C library's.
 int hak_os_thread_id(void)
 {
 #if defined(__GLIBC__)
@@ -81,7 +81,7 @@ bool hak_os_is_alone(void)
     return &__libc_single_threaded != NULL && __libc_single_threaded != 0;
 }
 
-static pthread_t helper; // written by who starts it
+static pthread_t helper; // written by the thread that starts it
 
 static void *run_work(void *work)
 {
@@ -89,8 +89,8 @@ static void *run_work(void *work)
     return NULL;
 }
 
-// Deepest use measured is under 8 KiB; the rest is room for debug builds, sanitizers, and the thread-locals of the program,
-// which lie in the stack, too. Where these need more, it gets as much as the program's own threads.
+// The deepest use measured is under 8 KiB; the rest is for debug builds, sanitizers, and the program's thread-locals, which lie in
+// the stack, too. If these need more, the stack gets the default size.
 enum { STACK_BYTES = 256 * 1024 };
 
 bool hak_os_start_thread(void (*work)(void))
@@ -111,7 +111,7 @@ bool hak_os_start_thread(void (*work)(void))
                             pthread_create(&helper, NULL, run_work, argument) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&small);
-    errno = saved; // that of a malloc which succeeds
+    errno = saved; // a malloc that succeeds does not change it
     return is_started;
 }
 
@@ -124,7 +124,7 @@ bool hak_os_may_be_in_handler(void)
            blocked != 0;
 }
 
-// Whoever is to be cancelled is not, in the middle of this: its caller has more to do.
+// The thread must not be cancelled while it waits: its caller has more to do.
 void hak_os_join_thread(void)
 {
     int before = PTHREAD_CANCEL_ENABLE;

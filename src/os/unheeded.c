@@ -1,10 +1,10 @@
-// unheeded.c -- the functions of os.h for callers to whom a refusal makes no difference; of those that tell it.
+// unheeded.c -- the functions of os.h that do not report a refusal, made of those that do.
 #include "os/os.h"
 #include "os/say.h"
 
 void hak_os_discard(void *start, size_t bytes)
 {
-    HAK_UNHEEDED(hak_os_unmap(start, bytes) || hak_os_purge(start, bytes)); // what else could go?
+    HAK_UNHEEDED(hak_os_unmap(start, bytes) || hak_os_purge(start, bytes)); // nothing else can go
 }
 
 void hak_os_append_or_say(const char *path, const char *text, size_t length)

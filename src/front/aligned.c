@@ -65,7 +65,7 @@ int hak_posix_memalign(void **block, size_t alignment, size_t bytes)
 
 void *hak_memalign(size_t alignment, size_t bytes)
 {
-    // As the C library's: what is no power of two is rounded up to one.
+    // As the C library's: rounds an alignment up to a power of two.
     if (alignment > (SIZE_MAX >> 1) + 1) {
         errno = EINVAL;
         return NULL;

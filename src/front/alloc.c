@@ -40,7 +40,8 @@ void *hak_alloc_large(struct hak_request request, size_t wished, bool *zeroed)
     return hak_large_serve(cache, request, wished, zeroed);
 }
 
-// A block of BigCache that needs nothing more; or the last one that a feature counts, or NULL, for malloc_large.
+// Take a block from BigCache. True: it is ready for the program. False: it goes to malloc_large, because it is NULL or a feature
+// has to see it.
 HAK_INLINE bool take_kept(size_t bytes, void **block)
 {
     struct hak_cache *cache = hak_cache_self;
@@ -49,7 +50,7 @@ HAK_INLINE bool take_kept(size_t bytes, void **block)
     return HAK_LIKELY(*block != NULL) && HAK_LIKELY(--cache->large_gaps[bin] != 0);
 }
 
-// `kept`: what take_kept has left.
+// `kept`: the block from take_kept.
 static HAK_NOINLINE void *malloc_large(size_t bytes, void *kept, const void *site)
 {
     if (HAK_UNLIKELY(kept != NULL) && !hak_dying_now()) {
@@ -69,13 +70,13 @@ void *hak_alloc_above_tiny(size_t bytes, const void *site)
     return take_kept(bytes, &kept) ? kept : malloc_large(bytes, kept, site);
 }
 
-// As hak_malloc_slow, the last call of what the program calls.
+// As hak_malloc_slow, called by a tail call, so HAK_SITE is the program's.
 static HAK_NOINLINE void *malloc_large_here(size_t bytes, void *kept)
 {
     return malloc_large(bytes, kept, HAK_SITE);
 }
 
-// Above HAK_TINY_MAX. Out of line, so that the path for small requests stays one screen of code.
+// For requests above HAK_TINY_MAX. Out of line, so that the path for small requests stays one screen of code.
 static HAK_NOINLINE void *malloc_above_tiny(size_t bytes)
 {
     if (HAK_LIKELY(bytes <= HAK_SMALL_MAX)) {
@@ -94,20 +95,20 @@ void *hak_malloc(size_t bytes)
     return hak_cache_alloc(hak_cache_self, bytes, hak_size_class_of_tiny(bytes));
 }
 
-// In the middle of a line, so that none of its branches is in the first of the two lines that it takes: at the start of one,
-// loops of malloc and free took 5 % longer, and up to 18 instead of 9 % more while sampling (an EPYC of 2025, Zen 5).
+// Begins in the middle of a cache line, so that none of its branches is in the first of its two lines. When it began at the start
+// of a line, loops of malloc and free took 5 % longer, and up to 18 instead of 9 % more while sampling (an EPYC of 2025, Zen 5).
 HAK_MID_LINE void hak_free(void *block)
 {
     HAK_COUNT_CALL();
     hak_cache_free(hak_cache_self, block);
 }
 
-// Above this a block is worth a look whether its pages are still untouched: clearing 4 KiB
+// From this size on, calloc looks for a block whose pages are untouched: clearing a smaller one
 // costs less than the lock.
 #define FRESH_MIN HAK_KIB(4)
 
-// A block that was never handed out, from pages that read as zero; NULL when the magazine has
-// blocks or there is no such block. (Nor in a cache that samples: it counts what passes its magazines.)
+// A block that was never handed out, from pages that read as zero. NULL if there is none, if the magazine has
+// blocks, or if the cache samples: it counts the blocks that pass its magazines.
 static void *calloc_fresh(size_t size_class)
 {
     struct hak_cache *cache = front_cache();
@@ -148,9 +149,9 @@ void *hak_calloc(size_t count, size_t bytes)
     return HAK_LIKELY(block != NULL) ? memset(block, 0, total) : NULL;
 }
 
-// May a block of `usable` bytes have been given for so many? It may be as large as its alignment, and twice as large as what
-// realloc left of it, or longer than that once there was no memory to shorten one. And one of up to a unit may be any small
-// request's once one was ever served from above its class.
+// May a block of `usable` bytes have been allocated for `bytes`? It may be as large as its alignment, or twice as large as the size
+// that realloc shrank it to; larger still, once realloc had no memory for a shorter block. A block of up to a unit may be any small
+// request's, once such a request was served by a larger class.
 static bool may_be_of(size_t usable, size_t bytes, size_t alignment)
 {
     const size_t least = bytes > alignment ? bytes : alignment;
@@ -168,7 +169,7 @@ static void check_size(const void *block, size_t bytes, size_t alignment)
     }
 }
 
-// Nobody has asked C++ programs whether they delete what they mean: only option check does.
+// The size in a C++ delete is checked only with option check.
 void hak_delete_slow(void *block, size_t bytes, size_t alignment)
 {
     if (hak_load_relaxed(&hak_options.check) != 0) {
@@ -177,8 +178,8 @@ void hak_delete_slow(void *block, size_t bytes, size_t alignment)
     hak_free_slow(block, hak_cache_self);
 }
 
-// The size is looked at when the block takes the slow path: all that do without magazines, else a
-// sample, which costs the fast path nothing.
+// The size is checked when the block takes the slow path: every block if the cache keeps no magazines,
+// else a sample. This costs the fast path nothing.
 static HAK_NOINLINE void free_sized_slow(void *block, size_t bytes, size_t alignment)
 {
     if (HAK_UNLIKELY(hak_replaced)) {

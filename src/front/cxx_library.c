@@ -12,7 +12,7 @@ struct object {
     const ElfW(Dyn) * dynamic;
 };
 
-// An object and what it needs, the nearest first: where the dynamic linker looks for its names, behind those of the program.
+// An object and the objects that it needs, the nearest first. The dynamic linker looks for names there after the program's scope.
 enum { SCOPE_MAX = 64 };
 struct scope {
     struct object objects[SCOPE_MAX];
@@ -150,7 +150,7 @@ static int look_in(struct dl_phdr_info *info, size_t bytes, void *data)
     return search->found != NULL;
 }
 
-// Whatever scope it is in: who opened a library may have kept its names from all others.
+// Looks into all objects, whatever their scope: a library may have been opened with RTLD_LOCAL.
 const void *hak_cxx_library_symbol(const void *linked, const char *name, const void *site)
 {
     struct search search = {name, linked};

@@ -1,17 +1,17 @@
 // deep_binding.c -- libraries that look for malloc in the C library first.
 //
 // Threads   any.
-// Fails     by loading a library as if it had not been asked to bind deeply.
+// Fails     by loading a library without RTLD_DEEPBIND.
 //
-// dlopen with RTLD_DEEPBIND makes a library look for its names in what it needs itself before it looks
-// in the program. That is the C library, so it would get malloc and free from there, and give to its free
-// what the program has from ours: PHP, which loads its extensions in this way, would not start.
-// Therefore the C library's table of symbols, as it is in memory, is made to lead to us before the first
-// such library is loaded. Nobody but the dynamic linker reads it: what was bound before, and the C
-// library's own calls, stay as they are.
+// dlopen with RTLD_DEEPBIND makes a library look for names in the libraries that it needs before it looks
+// in the program. So it would get malloc and free from the C library, and pass our blocks to the C
+// library's free: PHP, which loads its extensions in this way, would not start.
+// Therefore we change the C library's symbol table in memory before the first such library is loaded: the
+// names of the malloc family then lead to us. Only the dynamic linker reads the table, so names that are
+// bound already, and the C library's own calls, stay as they are.
 //
-// A program that the archive is linked into has these two functions as well, and what they need of the dynamic linker only if
-// that is there: a program without anything shared goes on to the C library by another of its names.
+// A program that the archive is linked into has the two functions below, too, but has the dynamic linker's functions only if it
+// is linked dynamically. In a static program, dlopen goes on to the C library's __libc_dlopen_mode.
 #include <dlfcn.h>
 #include <gnu/lib-names.h>
 #include <link.h>
@@ -31,9 +31,9 @@ extern __typeof__(dlvsym) dlvsym __attribute__((weak));
 extern __typeof__(dlinfo) dlinfo __attribute__((weak));
 // How the C library opens libraries of its own; in the archive libc.a only.
 extern void *__libc_dlopen_mode(const char *file, int mode) __attribute__((weak));
-#    define CALLED_BY_DLOPEN ((int)0x80000000) // what that has to be told
+#    define CALLED_BY_DLOPEN ((int)0x80000000) // a flag that it needs
 
-// Some more than the names of the family.
+// A few more than the family's names, which may have several versions.
 enum { REDIRECTED_MAX = 64 };
 struct redirect {
     ElfW(Sym) * from[REDIRECTED_MAX];
@@ -41,7 +41,7 @@ struct redirect {
     unsigned count;
 };
 
-// Those of the family that the C library may have.
+// The names of the malloc family that the C library may have.
 static const char *const names[] = {
     "malloc",
     "calloc",
@@ -75,7 +75,7 @@ static const char *const names[] = {
     "__posix_memalign",
 };
 
-// Note every version of a name of the C library's.
+// Note every version of a name in the C library.
 static void redirect_name(struct redirect *redirect,
                           const struct hak_exports *libc,
                           const char *name,
@@ -88,7 +88,7 @@ static void redirect_name(struct redirect *redirect,
     }
 }
 
-// As the program has them.
+// To the functions that the program's names are bound to.
 static void redirect_all(struct redirect *redirect, const struct hak_exports *libc)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -120,14 +120,14 @@ static bool redirect_write(const struct redirect *redirect)
     return true;
 }
 
-// Of two threads that write at the same moment one would seal the pages that the other writes to. The dynamic linker is not called
-// here: its lock may be held by a thread that waits for us, in the constructor of a library that it loads.
+// Lets one thread write at a time: one of two would seal the pages that the other still writes to. The dynamic linker is not called
+// here: a thread that waits for us may hold its lock, in the constructor of a library that is being loaded.
 static bool redirect_write_alone(const struct redirect *redirect)
 {
     static _Atomic(uint32_t) writer; // the process of the thread that writes; 0: none
     const uint32_t self = (uint32_t)hak_os_process_id();
     uint32_t before = hak_load_relaxed(&writer);
-    // One of another process stayed with the parent when this one was forked: what it has left half done is done again.
+    // A writer of another process was a thread of the parent when this process was forked: its unfinished work is done again.
     // pairs with: redirect_write_alone
     while (before == self || !hak_cas_acquire(&writer, &before, self)) {
         hak_os_wait(&writer, self, 1);
@@ -155,15 +155,15 @@ static bool lead_to_us(open_function *open)
     return redirect_write_alone(&redirect);
 }
 
-// The names by which only this file's own functions are known.
+// Names that always mean this file's own functions.
 static __typeof__(dlopen) own_dlopen __attribute__((alias("dlopen"), nothrow));
 static __typeof__(dlmopen) own_dlmopen __attribute__((alias("dlmopen"), nothrow));
 
-// Since when they are the C library's: in it (2.34), or on the processors that it was brought to before.
+// The versions of these two functions: of the C library itself (since 2.34), and of libdl before that, by processor.
 static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.3.4"};
 
-// The dynamic linker's function, or NULL. A dlsym in front of the C library's asks in its own name, and finds `own`, which
-// comes next behind it: then by version.
+// The dynamic linker's function, or NULL. If a library has put a dlsym in front of the C library's, that one looks behind its
+// own library, and may find `own`. If so, the function is looked up by version.
 static void *next(const char *name, uintptr_t own)
 {
     void *found = dlsym != NULL ? dlsym(RTLD_NEXT, name) : NULL;
@@ -174,13 +174,13 @@ static void *next(const char *name, uintptr_t own)
     return (uintptr_t)found != own ? found : NULL;
 }
 
-// Is malloc of this program ours? The archive may also be a part of a library that keeps it to itself.
+// Is the program's malloc ours? Not if a library contains the archive and does not export it.
 static bool is_programs_malloc(void)
 {
     return dlsym != NULL && (uintptr_t)dlsym(RTLD_DEFAULT, "malloc") == (uintptr_t)hak_malloc;
 }
 
-// The mode to open with. Not inlined: with variables that others have seen, its caller could not end in a jump.
+// The mode to open with. Not inlined: a caller that passes on addresses of local variables could not end in a jump.
 static HAK_NOINLINE int mode_as_led(int mode)
 {
     static _Atomic(bool) is_led;
@@ -199,14 +199,14 @@ static HAK_NOINLINE int mode_as_led(int mode)
     return done ? mode : mode & ~RTLD_DEEPBIND;
 }
 
-// Without a dynamic linker.
+// For a program without a dynamic linker.
 static void *open_alone(const char *file, int mode)
 {
     return __libc_dlopen_mode != NULL ? __libc_dlopen_mode(file, mode | CALLED_BY_DLOPEN) : NULL;
 }
 
-// Both end in a jump (src/CMakeLists.txt sees to it in every build): the dynamic linker looks at the address
-// that it would return to, to know whose search path and $ORIGIN count.
+// dlopen and dlmopen end in a jump (src/CMakeLists.txt makes sure of it in every build): the dynamic linker
+// takes the caller's search path and $ORIGIN, and knows the caller by the return address.
 HAK_REPLACEABLE void *dlopen(const char *file, int mode)
 {
     open_function *open;

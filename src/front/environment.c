@@ -14,8 +14,8 @@
 
 static char **variables; // NULL: none
 
-// Take what stands in `text`, which is written over: settings that end with one of `ends`, with spaces
-// around them and their `=`. A # makes a comment of the rest of its line.
+// Take the setting in `text`, which is overwritten. There may be spaces around it and around its `=`.
+// A # makes a comment of the rest.
 static void take_setting(const struct hak_setting *setting, char *text)
 {
     text[strcspn(text, "#")] = '\0';
@@ -75,7 +75,7 @@ static void take_variable(const char *variable)
     const struct hak_setting setting = {HAK_FROM_VARIABLE, PREFIX};
     const char *equals = strchr(variable, '=');
     if (equals == NULL || equals[1] == '\0') {
-        return; // what passes variables on makes empty ones of those that it does not have
+        return; // an empty variable counts as unset: tools that pass variables on make such ones
     }
     const size_t length = (size_t)(equals - variable);
     if (length == strlen("OPTIONS") && memcmp(variable, "OPTIONS", length) == 0) {

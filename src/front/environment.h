@@ -1,4 +1,4 @@
-// environment.h -- options, and what others say, from the environment.
+// environment.h -- options, and other programs' variables, from the environment.
 #pragma once
 
 #include "base/compiler.h"
@@ -7,5 +7,6 @@
 // the mode's defaults the defaults. Ignored in set-user-ID programs. Once, before the program's main.
 HAK_INTERNAL void hak_environment_read(char **environment);
 
-// What another program has set for its service, or NULL. Until the program's main, which may write over it; ignored likewise.
+// The value of a variable of another program, such as a service manager, or NULL; also NULL in set-user-ID programs. Valid until
+// the program's main, which may overwrite its environment.
 HAK_INTERNAL const char *hak_environment_value(const char *name);

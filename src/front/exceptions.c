@@ -1,8 +1,8 @@
 // exceptions.c -- see exceptions.h.
 //
-// What the Itanium C++ ABI (exception handling, levels I and II) asks of a compiler is written out
-// here for two cases. All that it needs comes from the program's own C++ library (cxx_library.h): C programs do not load
-// one, and have nothing that throws.
+// This file writes out, for two cases, the code that the Itanium C++ ABI (exception handling, levels I and II) asks of a
+// compiler. The functions that it calls come from the program's own C++ library (cxx_library.h). C programs do not load one,
+// and have nothing that throws.
 #include "front/exceptions.h"
 
 #ifndef HAK_NO_OVERRIDE
@@ -24,7 +24,7 @@ extern const char bad_alloc_type[] __asm__("_ZTISt9bad_alloc") __attribute__((we
 extern const void *const bad_alloc_virtual[] __asm__("_ZTVSt9bad_alloc") __attribute__((weak));
 extern void bad_alloc_end(void *exception) __asm__("_ZNSt9bad_allocD1Ev") __attribute__((weak));
 
-// What we use of the library; NULL where there is none.
+// What we use of the C++ library; NULL if there is none.
 struct thrower {
     __typeof__(__cxa_allocate_exception) *allocate;
     __typeof__(__cxa_throw) *throw;
@@ -44,7 +44,7 @@ struct catcher {
         (*(const void **)&(member) =         \
              hak_cxx_library_symbol((const void *)(uintptr_t)(linked), (name), (site)))
 
-// Of several C++ libraries and unwinders in a program each has to be asked for its own.
+// A program may have several C++ libraries and unwinders: `site` is code of the one whose functions are needed.
 static struct catcher catcher_find(const void *site)
 {
     struct catcher catcher;
@@ -72,8 +72,8 @@ void hak_exceptions_throw_bad_alloc(const void *site)
     thrower.throw(exception, thrower.type, thrower.end);
 }
 
-// The call, and where the unwinder comes back to with what was thrown in its first register for
-// data. The instructions behind the call look as those of a compiler's catch (...).
+// The call, and its landing pad, which the unwinder enters with the exception in the first data
+// register. The instructions behind the call are like those of a compiler's catch (...).
 HAK_INTERNAL void *hak_exceptions_catch_call(void *(*allocate)(const void *argument),
                                              const void *argument);
 HAK_INTERNAL extern const char hak_exceptions_catch_landing[];
@@ -147,13 +147,13 @@ void hak_exceptions_catch_end(void *exception)
 {
     const struct _Unwind_Exception *header = exception;
     const struct catcher catcher =
-        catcher_find((const void *)(uintptr_t)header->exception_cleanup); // whoever has thrown it
+        catcher_find((const void *)(uintptr_t)header->exception_cleanup); // the library that threw
     catcher.begin(exception);
     catcher.end();
 }
 
-// What the unwinder asks of a frame: here every exception is caught. What is not an exception
-// (pthread_exit, pthread_cancel) goes on.
+// The personality function: the unwinder calls it for this frame. Every exception is caught;
+// unwinding for another reason (pthread_exit, pthread_cancel) goes on.
 _Unwind_Reason_Code hak_exceptions_catch_personality(int version,
                                                      _Unwind_Action actions,
                                                      _Unwind_Exception_Class class,
@@ -176,7 +176,7 @@ _Unwind_Reason_Code hak_exceptions_catch_personality(int version,
 
 void *hak_exceptions_catch(void *(*allocate)(const void *argument), const void *argument)
 {
-    const struct catcher catcher = catcher_find(NULL); // is there any?
+    const struct catcher catcher = catcher_find(NULL); // of any library
     const bool can_throw = catcher.begin != NULL && catcher.end != NULL &&
                            catcher.set_register != NULL && catcher.set_place != NULL;
     return can_throw ? hak_exceptions_catch_call(allocate, argument) : allocate(argument);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-// The dynamic linker has turned addresses in the file into addresses in memory, as a rule.
+// As a rule, the dynamic linker has turned addresses in the file into addresses in memory.
 static uintptr_t address_in(ElfW(Addr) base, ElfW(Addr) address)
 {
     return address < base ? base + address : address;
@@ -34,7 +34,7 @@ bool hak_exports_read(struct hak_exports *exports, ElfW(Addr) base, const ElfW(D
     return true;
 }
 
-// Is it the last of its bucket?
+// Is the symbol the last one of its bucket?
 static bool is_last(const struct hak_exports *exports, uint32_t index)
 {
     return (exports->hashes[index - exports->first] & 1) != 0;

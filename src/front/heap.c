@@ -39,7 +39,7 @@ void hak_heap_destroy(struct hak_heap *heap)
     }
 }
 
-// `zeroed` as in hak_alloc_large; set only for a block that is large.
+// `zeroed` as in hak_alloc_large; set only for a large block.
 static void *heap_alloc(
     struct hak_heap *heap, size_t alignment, size_t bytes, bool *zeroed, const void *site)
 {

@@ -2,9 +2,9 @@
 //
 // Threads   any; hak_libc_heap is written once, before the program's main.
 //
-// libc_malloc_debug.so, preloaded before us (mtrace, mcheck, MALLOC_CHECK_), takes its blocks by the names
-// __libc_malloc and so on, and looks for their size in the header that the C library's blocks have in front. Ours have
-// none, so behind that library these names are the C library's. Blocks that it got from us before stay ours.
+// libc_malloc_debug.so (mtrace, mcheck, MALLOC_CHECK_), if preloaded before us, allocates by __libc_malloc and the
+// like, and reads a block's size from the header that the C library puts in front of it. Our blocks have no header. So
+// with that library, these names lead to the C library's functions. Blocks that it got from us before stay ours.
 #pragma once
 
 #include "base/compiler.h"

@@ -8,7 +8,7 @@
 #include "front/libc_heap.h"
 #include "hakmem/hakmem.h"
 
-// Behind hakmem.c's, which is the first.
+// Runs after the constructor of hakmem.c, which is the first.
 __attribute__((constructor(102))) static void start(void)
 {
     Dl_info info;

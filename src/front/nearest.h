@@ -1,4 +1,4 @@
-// nearest.h -- which of some names somebody may have meant.
+// nearest.h -- which of several names the user may have meant.
 //
 // Threads   any; no state.
 #pragma once
@@ -6,10 +6,10 @@
 #include "base/compiler.h"
 
 struct hak_nearest {
-    const char *wanted; // in either case, not ended by a 0
+    const char *wanted; // in upper or lower case, without a 0 at the end
     size_t length;
     const char *name; // the nearest so far; NULL: none is near
-    size_t distance;  // its letters to change, plus one more for what is too far
+    size_t distance;  // letters to change for that name; at first the least that is too far
 };
 
 HAK_INTERNAL struct hak_nearest hak_nearest_start(const char *wanted, size_t length);

@@ -5,9 +5,9 @@
 // std::bad_alloc when there is no handler. Without a C++ library the program cannot
 // catch anything, and dies with a line.
 //
-// Beside those of the standard there are two kinds that compilers and programs know from tcmalloc. LLVM turns a new into
-// one with a hint (__hot_cold_t), if a profile of the program says how often the block will be used; we take no notice of it.
-// And __size_returning_new also says how many bytes may be used.
+// Besides the standard's operators there are two kinds that come from tcmalloc. LLVM passes a hint (__hot_cold_t) to new, if a
+// profile of the program says how often the block will be used; we ignore it. And __size_returning_new also returns how many
+// bytes may be used.
 #include "hakmem/hakmem.h"
 
 #ifndef HAK_NO_OVERRIDE
@@ -34,7 +34,7 @@ static new_handler get_new_handler(const void *site)
     return get != NULL ? get() : NULL;
 }
 
-// One try: 16 and less is every block's alignment.
+// One try. Every block is aligned to 16 bytes.
 HAK_INLINE void *new_once(size_t bytes, size_t alignment, const void *site)
 {
     if (HAK_UNLIKELY(hak_replaced)) {
@@ -46,7 +46,7 @@ HAK_INLINE void *new_once(size_t bytes, size_t alignment, const void *site)
     return hak_is_power_of_two(alignment) ? hak_alloc_aligned(alignment, bytes, site) : NULL;
 }
 
-// As long as there is a handler: it may throw, end the program, or make room.
+// Tries again as long as there is a handler, which may throw, end the program, or free memory.
 static void *new_with_handler(const void *argument)
 {
     const struct hak_request *request = argument;
@@ -89,7 +89,7 @@ static HAK_NOINLINE void *new_throwing(size_t bytes, size_t alignment, enum hak_
     return new_any((struct hak_request){bytes, alignment, HAK_SITE}, true);
 }
 
-// What the nothrow forms call in a program that replaces others.
+// The form that a nothrow form calls, in a program that replaces operators.
 struct other_form {
     size_t bytes;
     size_t alignment;
@@ -110,7 +110,7 @@ static HAK_NOINLINE void *new_nothrow(size_t bytes, size_t alignment, enum hak_f
     return new_any((struct hak_request){bytes, alignment, HAK_SITE}, false);
 }
 
-// Both calls are tail calls: what they take for their return address is the program's.
+// Both calls are tail calls, so the return address that they see is in the program.
 HAK_INLINE void *new_block(size_t bytes, size_t alignment, enum hak_form form, bool may_throw)
 {
     void *block = NULL;
@@ -129,7 +129,7 @@ typedef struct {
     size_t bytes;
 } sized_block;
 
-// Of a program's own block nobody knows more than what was asked for.
+// Of a block of the program's own operator, only the requested size is known.
 static HAK_NOINLINE sized_block new_sized(size_t bytes, size_t alignment)
 {
     if (HAK_UNLIKELY(hak_replaced)) {
@@ -206,7 +206,7 @@ OPERATOR_NEW(_ZnamSt11align_val_t, (BYTES, ALIGNMENT), alignment, ARRAY, true)
 OPERATOR_NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, (BYTES, ALIGNMENT, NOTHROW), alignment, OTHER, false)
 OPERATOR_NEW(_ZnamSt11align_val_tRKSt9nothrow_t, (BYTES, ALIGNMENT, NOTHROW), alignment, ARRAY_OTHER, false)
 
-// By default these do as those without.
+// By default, these do the same as the forms without a hint.
 OPERATOR_NEW(_Znwm12__hot_cold_t, (BYTES, HINT), 0, OTHER, true)
 OPERATOR_NEW(_Znam12__hot_cold_t, (BYTES, HINT), 0, ARRAY_OTHER, true)
 OPERATOR_NEW(_ZnwmRKSt9nothrow_t12__hot_cold_t, (BYTES, NOTHROW, HINT), 0, OTHER, false)
@@ -235,7 +235,7 @@ OPERATOR_DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, (BLOCK, ALIGNMENT, NOTHROW)
 OPERATOR_DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, (BLOCK, ALIGNMENT, NOTHROW), alignment, ARRAY_OTHER)
 // clang-format on
 
-// Our own names for them, whoever answers to the others.
+// Our own names for the base operators, which the program cannot replace.
 #    define OWN_NAME(result, name, own, parameters) \
         HAK_INTERNAL extern result own parameters __attribute__((alias(#name))) HAK_LIKE(name);
 HAK_BASE_OPERATORS(OWN_NAME)

@@ -12,7 +12,7 @@
 #include "os/say.h"
 #include "slab/defaults.h"
 
-// What else of ours may stand in the environment.
+// Our other variables in the environment.
 static const char *const variables[] = {
 #define HAK_VARIABLE(name, who) #name,
 #include "base/options.def"
@@ -24,7 +24,7 @@ static _Atomic(uint64_t) *value_of(const struct hak_option_row *option)
     return (_Atomic(uint64_t) *)&hak_options + (option - hak_option_rows);
 }
 
-// Copies, as programs write over their environment.
+// Copies, because programs overwrite their environment.
 enum { TEXT_BYTES = 128 };
 static struct {
 #define HAK_FILE(name, help)         char name[PATH_MAX];
@@ -56,8 +56,8 @@ const char *hak_option_file(const _Atomic(uint64_t) *option)
     return place.text != NULL ? place.text : "";
 }
 
-// Are the first `length` letters the same, large or small? Not the C library's, which a sanitizer's runtime
-// takes over, and in whose program this is called before that runtime is ready.
+// Are the first `length` letters the same, in upper or lower case? Not strncasecmp: a sanitizer replaces it, and is not ready yet
+// when this is called.
 static bool is_same(const char *a, const char *b, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -141,7 +141,7 @@ bool hak_option_parse(const struct hak_option_row *option, const char *text, uin
     return parse_number(text, value) && *value >= option->least && *value <= option->most;
 }
 
-// A text, or the name of a file: anything that does not begin like a number.
+// A text, or the name of a file: anything that does not begin with a digit.
 static bool take_file(const struct hak_option_row *option, const char *text)
 {
     const size_t length = strlen(text);
@@ -153,7 +153,7 @@ static bool take_file(const struct hak_option_row *option, const char *text)
     return is_name;
 }
 
-// A name as it stands in the setting: in capitals when that is a variable.
+// A name as the setting has it: in capitals if that is an environment variable.
 struct spelling {
     char text[32];
 };
@@ -169,7 +169,7 @@ static struct spelling spell(const struct hak_setting *setting, const char *name
     return spelling;
 }
 
-// A value as a person would write it.
+// A value as a user would write it.
 static struct spelling value_text(const struct hak_option_row *option)
 {
     struct spelling spelling = {""};

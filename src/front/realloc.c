@@ -19,7 +19,7 @@
 #include "slab/misuse.h"
 #include "slab/ranges.h"
 
-// Of a block that was just made: has it pages of its own, which nobody has touched? Such long ones are never kept.
+// Has a block that was just allocated a mapping of its own, whose pages are untouched? Blocks of this size are never kept.
 static bool is_fresh(const void *block, size_t bytes)
 {
     const struct hak_run *run = bytes > HAK_MAPPING_MOVED_MIN ? hak_run_of(block) : NULL;
@@ -35,10 +35,10 @@ static void copy(char *other, const char *block, size_t bytes, bool other_is_fre
     }
 }
 
-// Of what is copied at a time.
+// How much is copied at a time.
 #define PIECE_BYTES HAK_MIB(4)
 
-// A block that takes much of the memory does not fit in there twice. (A program that ends changes nothing of what was there.)
+// Is the block so large that memory may have no room for a second copy? (A dying process changes nothing.)
 static bool goes_by_pieces(size_t bytes)
 {
     const enum hak_free_policy policy = hak_ranges_policy();
@@ -47,7 +47,7 @@ static bool goes_by_pieces(size_t bytes)
            (policy == HAK_FREE_NOW || policy == HAK_FREE_AND_UNMAP) && !hak_dying_now();
 }
 
-// What has been copied goes back to the system; pages that are locked when the block goes.
+// Purges pages once they are copied. Locked pages go back when the block does.
 static HAK_COLD void copy_by_pieces(char *other, char *block, size_t bytes, bool other_is_fresh)
 {
     const size_t page = hak_os_page_bytes();
@@ -62,7 +62,7 @@ static HAK_COLD void copy_by_pieces(char *other, char *block, size_t bytes, bool
     }
 }
 
-// `other`, which is NULL without memory, takes the place of `block`. Pages that nobody has written to stay so.
+// `other`, which is NULL without memory, takes the place of `block`. Untouched pages stay untouched.
 static void *realloc_into(void *other, void *block, size_t old_bytes, size_t bytes)
 {
     const size_t content_bytes = old_bytes < bytes ? old_bytes : bytes;
@@ -80,7 +80,7 @@ static void *realloc_into(void *other, void *block, size_t old_bytes, size_t byt
 
 _Atomic(bool) hak_realloc_left_long;
 
-// It shrinks, and there is no memory for a shorter one: there is room where it is.
+// The block shrinks, and there is no memory for a shorter one: it stays where it is.
 static HAK_COLD void *realloc_left_long(void *block, int error)
 {
     errno = error;
@@ -98,18 +98,18 @@ static void *realloc_by_copy(void *block, size_t old_bytes, size_t bytes, const 
     return realloc_into(other, block, old_bytes, bytes);
 }
 
-// A run from this size on that has to move to grow goes to a multiple of it. It will grow on, and the first gap by
-// address is another one each time; of these places there are few, so that the next run that grows
-// mostly comes to the same one, and to the pages that are there.
+// A run of at least this size that moves to grow goes to a multiple of it. It will grow again, and the first gap by
+// address is a different one each time. There are few multiples, so the next run that grows
+// mostly gets the same place, whose pages are resident.
 #define GROWN_MIN HAK_KIB(256)
 
-// Aligned to more than a superslab, it lies in none.
+// A block that is aligned to more than a superslab lies in none, but in a mapping of its own.
 static size_t grown_alignment(size_t bytes)
 {
     return bytes > HAK_MAPPING_MOVED_MIN ? 2 * HAK_SUPER_BYTES : GROWN_MIN;
 }
 
-// Half of a block may stay unused before the rest is worth a copy.
+// Up to half of a block may stay unused; beyond that, a copy pays.
 HAK_INLINE void *realloc_usual(void *block, size_t old_bytes, size_t bytes, const void *site)
 {
     return bytes <= old_bytes && bytes >= old_bytes / 2
@@ -117,7 +117,7 @@ HAK_INLINE void *realloc_usual(void *block, size_t old_bytes, size_t bytes, cons
                : realloc_by_copy(block, old_bytes, bytes, site);
 }
 
-// Of a small block, where every call is seen.
+// For a small block, when every call is seen (cache/seen.h).
 static HAK_NOINLINE void *realloc_seen(void *block,
                                        size_t old_bytes,
                                        size_t bytes,
@@ -159,7 +159,7 @@ static void *realloc_elsewhere(struct hak_run *run, size_t bytes, const void *si
 
 static void *realloc_large(void *block, size_t bytes, const void *site)
 {
-    // A dying process changes nothing (dying.h); one that a feature owns and that is free, the copy or the free tells about.
+    // A dying process changes nothing (dying.h). If a feature owns the block and it is free, the copy or the free reports that.
     if (hak_dying_now() || hak_hook_owns(block) || hak_nested_owns(block) || hak_is_nested) {
         return realloc_by_copy(block, hak_usable_size(block), bytes, site);
     }
@@ -177,7 +177,7 @@ static void *realloc_large(void *block, size_t bytes, const void *site)
     if (same == NULL) {
         const int error = errno;
         void *other = realloc_elsewhere(run, bytes, site);
-        // For the other block all that is free has gone back: what lay behind this one, too.
+        // The request for the other block has given back all free memory, also that behind this block.
         if (HAK_LIKELY(other != NULL) || bytes > PTRDIFF_MAX || hak_seen_injects()) {
             return other;
         }
@@ -191,7 +191,7 @@ static void *realloc_large(void *block, size_t bytes, const void *site)
     return same;
 }
 
-// A block that is not small, or whose address the map does not have for itself.
+// A block that is not small, or whose address may share its map entry with another one.
 static HAK_NOINLINE void *realloc_other(void *block, uint32_t entry, size_t bytes, const void *site)
 {
     return hak_map_is_small(entry) && hak_run_of(block) != NULL
@@ -199,7 +199,7 @@ static HAK_NOINLINE void *realloc_other(void *block, uint32_t entry, size_t byte
                : realloc_large(block, bytes, site);
 }
 
-// All that it does are tail calls, so that resizing a small block where it lies saves no registers.
+// All its calls are tail calls, so that resizing a small block in place saves no registers.
 void *hak_realloc(void *block, size_t bytes)
 {
     HAK_COUNT_CALL();
@@ -222,7 +222,7 @@ void *hak_reallocarray(void *block, size_t count, size_t bytes)
     if (__builtin_mul_overflow(count, bytes, &total)) {
         return hak_refuse(HAK_REFUSE_THRESHOLD, (struct hak_request){SIZE_MAX, 1, HAK_SITE});
     }
-    return hak_realloc(block, total); // its last call: HAK_SITE there is ours
+    return hak_realloc(block, total); // a tail call: HAK_SITE is the same there
 }
 
 HAK_ALSO(void *, realloc, (void *, size_t), hak_realloc);

@@ -1,7 +1,7 @@
 // replaced.c -- see replaced.h.
 //
-// Here the names of the family are what they are to anybody else: whoever answers in this program. So nothing of it
-// may be defined in this file.
+// In this file, the names of the family mean what they mean in the rest of the program: its own functions, if it defines them.
+// So none of the names that are called here may be defined here.
 #include "front/replaced.h"
 
 #include <stdlib.h>
@@ -74,7 +74,7 @@ void hak_replaced_free(void *block)
     free(block);
 }
 
-// As the C library's, which calls realloc. Each is its last call: HAK_SITE there is ours.
+// As the C library's, which calls realloc. Both calls are tail calls: HAK_SITE is the same there.
 static void *array_again(void *block, size_t count, size_t bytes)
 {
     size_t total;

@@ -1,11 +1,12 @@
-// replaced.h -- what the program brings in place of some of our functions.
+// replaced.h -- the functions that the program defines in place of ours.
 //
 // Threads   any; hak_replaced is written once, before the program's main.
 //
-// A program may define some of the C++ operators new and delete. The default forms of the others call the program's then, as
+// A program may define some of the C++ operators new and delete. The default forms of the others then call the program's, as
 // the standard says ([new.delete.single], [new.delete.array]). It may also define the ten functions that the C library's manual
 // lists ("Replacing malloc"): then the default operators, reallocarray and free_sized work on the program's blocks.
-// In such a program the operators find an empty cache (hak_cache_operators), and so take their slow paths, which look here.
+// In such a program the operators find an empty cache (hak_cache_operators), so they take their slow paths, which call these
+// functions.
 #pragma once
 
 #include "base/compiler.h"
@@ -27,7 +28,7 @@
 HAK_BASE_OPERATORS(HAK_OPERATOR)
 #undef HAK_OPERATOR
 
-// Which form of an operator: what it calls by default.
+// The form of an operator, and what it calls by default.
 enum hak_form {
     HAK_FORM_BASE,        // new, delete: the C library's functions
     HAK_FORM_ARRAY,       // new[], delete[]: the base form
@@ -38,8 +39,8 @@ enum hak_form {
 HAK_INTERNAL extern bool hak_replaced;
 HAK_INTERNAL void hak_replaced_start(void);
 
-// By the program's functions, where there are any. An alignment of 0: a form without one. The first returns NULL without
-// memory; the second calls another form, which may throw.
+// Call the program's functions, if it has any. An alignment of 0: a form without one. hak_replaced_malloc returns NULL without
+// memory; hak_replaced_new calls another form, which may throw.
 HAK_INTERNAL void *hak_replaced_malloc(size_t bytes, size_t alignment);
 HAK_INTERNAL void *hak_replaced_new(size_t bytes, size_t alignment, enum hak_form form);
 HAK_INTERNAL void hak_replaced_delete(void *block, size_t alignment, enum hak_form form);

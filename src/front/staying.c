@@ -15,7 +15,7 @@ void hak_staying_start(void)
 #    include <elf.h>
 #    include <link.h>
 
-// Not in a static program.
+// NULL in a static program.
 extern __typeof__(dladdr1) dladdr1 __attribute__((weak));
 extern __typeof__(dlsym) dlsym __attribute__((weak));
 
@@ -36,13 +36,13 @@ void hak_staying_start(void)
         dladdr1((void *)(uintptr_t)hak_staying_start, &info, (void **)&object, RTLD_DL_LINKMAP) ==
             0 ||
         object == NULL || object->l_name[0] == '\0' || stays(object)) {
-        return; // a part of the program, or the shared library
+        return; // we are a part of the program, or the shared library
     }
-    // By name, as a static program that refers to it is warned.
+    // Looked up by name: the linker warns if a static program refers to dlopen.
     __typeof__(dlopen) *open;
     *(void **)&open = dlsym(RTLD_DEFAULT, "dlopen");
     if (open != NULL && open(object->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) == NULL) {
-        dlerror(); // it is unmapped when it is closed
+        dlerror(); // the library will be unmapped when it is closed
     }
 }
 

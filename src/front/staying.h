@@ -1,10 +1,9 @@
-// staying.h -- the archive in a library that is closed.
+// staying.h -- keeps a library that contains the archive mapped after dlclose.
 //
-// Threads   one, before anybody else calls us.
+// Threads   one, before any other function of ours is called.
 //
-// Threads that have allocated come back to us when they end, and blocks may be in use for as long as the process lives. So a
-// library that has the archive in it is never unmapped, whatever is closed. The shared library says so of itself when it is
-// linked.
+// Threads that have allocated call us when they end, and blocks may be in use for as long as the process lives. So a library
+// that contains the archive is never unmapped. The shared library is linked with nodelete.
 #pragma once
 
 #include "base/compiler.h"

@@ -14,7 +14,7 @@ size_t hak_trim(void)
 
 // The parameters, by their numbers in malloc.h, which not every C library has.
 enum {
-    // and on from here: ARENA_TEST, PERTURB, CHECK_ACTION, MMAP_MAX, MMAP_THRESHOLD, TOP_PAD
+    // between these two: ARENA_TEST, PERTURB, CHECK_ACTION, MMAP_MAX, MMAP_THRESHOLD, TOP_PAD
     ARENA_MAX = -8,
     TRIM_THRESHOLD = -1,
     MXFAST = 1,
@@ -27,8 +27,8 @@ static int trim(size_t pad)
     return hak_trim() > 0;
 }
 
-// 1: accepted. What a program asks of the C library's algorithm has no meaning here; the two
-// that limit what waits for reuse have.
+// 1: accepted. Most parameters are about the C library's algorithm and have no meaning here. The one
+// that limits the memory that waits for reuse has.
 static int option(int parameter, int value)
 {
     if (value >= 0 && parameter == TRIM_THRESHOLD) {

@@ -1,4 +1,4 @@
-// usable.c -- what of a block the program may use, and whose an address is.
+// usable.c -- how many bytes of a block the program may use, and whether an address is ours.
 #include "cache/dying.h"
 #include "cache/hooks.h"
 #include "cache/nested.h"

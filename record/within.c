@@ -1,4 +1,4 @@
-// within.c -- see within.h: the thread knows of the latest, a table of the others.
+// within.c -- see within.h. The thread's recorder has the latest such block, a table has the others.
 #include "within.h"
 
 #include <stdint.h>

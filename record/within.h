@@ -1,10 +1,10 @@
-// within.h -- blocks that an allocator takes from malloc's family for itself, while a call of the program's is in it.
+// within.h -- blocks that an allocator takes from the malloc family for itself, during a call of the program.
 //
-// They are no calls of the program's, so neither is what frees them, whenever that is: at the end of a thread the C library
-// frees what it has kept for the allocator's destructor there, and no call of the program's is at work then.
+// These allocations are not the program's calls, so neither are their frees, even outside a call of the program: when a thread
+// ends, the C library frees what it has kept for the allocator's destructor.
 //
 // Threads   any.
-// Fails     never: a block for which there is no room is freed as one that nobody knows.
+// Fails     never: the free of a block for which there is no room is recorded as that of an unknown block.
 #ifndef HAK_RECORD_WITHIN_H
 #define HAK_RECORD_WITHIN_H
 
@@ -22,13 +22,13 @@ HAK_INTERNAL void hak_within_forget(const void *block);
 HAK_INTERNAL void hak_within_keep(const void *result);
 HAK_INTERNAL bool hak_within_drop(const void *block);
 
-// Freed by the program's thread: is it one of them? It is none any more.
+// The program's thread frees a block: is it one of these blocks? It is forgotten then.
 HAK_INLINE bool hak_within_ends(const void *block)
 {
     return HAK_UNLIKELY(hak_load_relaxed(&hak_within_any)) && hak_within_drop(block);
 }
 
-// The end of a call that gives `result`, which may have been taken from the family itself.
+// The end of a call that returns `result`, which the allocator may have taken from the malloc family.
 HAK_INLINE void hak_within_leave(const void *result)
 {
     if (HAK_UNLIKELY(hak_recorder.inner != NULL)) {

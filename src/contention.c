@@ -1,6 +1,6 @@
 // contention.c -- what the build `contention` has counted, written when the process ends.
 //
-// A process that was forked has its parent's counts, too, and writes nothing.
+// A forked process inherits its parent's counts, and writes nothing.
 #include "base/contention.h"
 
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static struct {
     int process;
     uint64_t ns;
     uint64_t cycles;
-    char file[4096]; // where the counts go: PHP's environment is gone at the end
+    char file[4096]; // where the counts go; a copy, because PHP's environment is gone at the end
 } began;
 
 static char line[1 << 17];
@@ -54,7 +54,7 @@ static void say_lock(const char *name, const struct hak_lock_counts *counts)
         (size_t)counts->long_cycles);
 }
 
-// All caches together, and the one whose lock was held longest.
+// Add to the counts of all caches (or shards), and keep those of the lock that was held longest.
 static void add_counts(const struct hak_lock_counts *counts,
                        struct hak_lock_counts *all,
                        struct hak_lock_counts *busiest)
@@ -111,11 +111,11 @@ __attribute__((constructor(102))) static void begin(void)
     if (file != NULL && strlen(file) < sizeof began.file) {
         memcpy(began.file, file, strlen(file) + 1);
     }
-    // With as many threads as the tables are about there is a sweeper: count one that does nothing.
+    // The tables are about programs with many threads, which have a sweeper: count an idle thread, so that there is one.
     hak_sweeper_thread_came(false);
 }
 
-// Before the caches are emptied, which is no work of the program's.
+// Before the caches are flushed, which is not the program's work.
 __attribute__((destructor(102))) static void end(void)
 {
     if (began.file[0] == '\0' || began.process != hak_os_process_id()) {

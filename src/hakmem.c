@@ -1,4 +1,4 @@
-// hakmem.c -- the order things come up in.
+// hakmem.c -- starts everything, in order.
 #include <stdint.h> // says which C library it is
 
 #include "base/compiler.h"
@@ -19,11 +19,11 @@ const char *hak_version(void)
     return HAKMEM_VERSION;
 }
 
-// All else comes up with the first allocation, which is earlier (cache/start.c). The options should stand before anybody uses the
-// heap: the library is linked to be initialised first (-z initfirst), and in a program that the archive is linked into, this
-// constructor has the first priority. glibc sets `environ` later, and passes the environment to constructors; an earlier
-// constructor that calls setenv (of a compiler's runtime) leaves an `environ` with nothing else in it. musl sets it early, and
-// passes no arguments.
+// The first allocation comes before this constructor, and starts the heap (cache/start.c). The options should be set before
+// anything uses the heap. So the library is linked to be initialised first (-z initfirst), and in a program that the archive is
+// linked into, this constructor has the first priority. glibc sets `environ` later, but passes the environment to constructors;
+// if an earlier constructor (of a compiler's runtime) calls setenv, `environ` has nothing else in it. musl sets `environ` early,
+// and passes no arguments.
 #if defined __GLIBC__
 #    define ENVIRONMENT environment
 #else
@@ -31,11 +31,11 @@ extern char **environ;
 #    define ENVIRONMENT environ
 #endif
 
-// The libraries that a program needs are initialised before the program, so where the archive is linked into it their handlers for
-// fork would be registered before ours, and run with our locks held (cache/fork.h). The program is relocated before that, and a
-// function of which there is a choice (IFUNC) is chosen then. Not in a static program, which chooses before it has thread-local
-// storage: it has no other libraries either. The shared library asks to be initialised first, but before glibc 2.34 so does
-// libpthread, and wins.
+// Register our fork handlers early. A program's libraries are initialised before the program. So if the archive is linked into the
+// program, the libraries' fork handlers would be registered before ours, and run with our locks held (cache/fork.h). But the
+// program is relocated earlier still, and the resolver of an IFUNC runs then. Not in a static program, whose resolvers run before
+// there is thread-local storage; it has no other libraries either. The shared library asks to be initialised first, but before
+// glibc 2.34 so does libpthread, which comes first.
 #if defined __GLIBC__ && !defined HAK_NO_OVERRIDE
 #    include <elf.h>
 #    include <link.h>
@@ -64,8 +64,8 @@ static void nothing(void)
 
 static void (*choose(void))(void)
 {
-    // DT_DEBUG: a program's, which is relocated behind all libraries; and the shared library is behind the C library, as it
-    // stands before it.
+    // DT_DEBUG: a program, which is relocated after all libraries. The shared library is relocated after the C library, because it
+    // stands before it in the search order.
     if (!HAK_IS_SANITIZED && (entry_of(DT_DEBUG) != NULL || asks_to_be_first()) &&
         entry_of(DT_NEEDED) != NULL) {
         hak_fork_start_early();
@@ -73,7 +73,7 @@ static void (*choose(void))(void)
     return nothing;
 }
 
-// Not static: clang exports it then.
+// Not static: clang exports a static one.
 HAK_INTERNAL void hak_start_early(void) __attribute__((ifunc("choose")));
 #else
 static void hak_start_early(void)
@@ -96,8 +96,8 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
     hak_hook_started();
 }
 
-// What is wrong with the blocks in the magazines shows when they go back to their slabs: now at
-// the latest.
+// Misuse of blocks that are in magazines shows when they go back to their slabs, which is now at the
+// latest.
 __attribute__((destructor(101))) static void stop(void)
 {
     hak_hook_stopping();

@@ -1,4 +1,4 @@
-// hooks.c -- hooks of slab/hooks.h and cache/hooks.h in which several features have a part; like hakmem.c it sees all layers.
+// hooks.c -- hooks of slab/hooks.h and cache/hooks.h in which several features have a part; may include all layers, like hakmem.c.
 #include "cache/hooks.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ void hak_hook_slab_made(struct hak_run *slab)
     }
 }
 
-// The last look at its blocks. Nor has anybody written behind the last of them. (With a heap blocks end that are in use.)
+// The last check of the slab's blocks, and of the bytes behind the last one. (When a heap ends, some of its blocks are in use.)
 void hak_hook_slab_ends(struct hak_run *slab)
 {
     if (hak_states_exist(slab)) {
@@ -53,7 +53,7 @@ void hak_hook_slab_ends(struct hak_run *slab)
     }
 }
 
-// What was written after it was freed is about to go.
+// The last chance to find writes after a free: the purge removes them.
 void hak_hook_slab_purged(const struct hak_run *slab)
 {
     if (hak_states_exist(slab)) {
@@ -94,7 +94,7 @@ void *hak_hook_malloc(
     return hak_hardened_malloc_unusual((struct hak_request){bytes, alignment, site}, size_class);
 }
 
-// The class that serves a request; HAK_SMALL_CLASSES: a large block does.
+// The class that serves a request; HAK_SMALL_CLASSES: a large block serves it.
 static unsigned class_serving(const struct hak_cache *cache, unsigned size_class, size_t bytes)
 {
     if (HAK_UNLIKELY(cache->is_direct)) {
@@ -103,7 +103,7 @@ static unsigned class_serving(const struct hak_cache *cache, unsigned size_class
     return size_class < HAK_SMALL_CLASSES ? hak_pools_class(size_class) : size_class;
 }
 
-// Site rules: the block comes from a cache of the rule's, in a class that is aligned as it says.
+// Site rules: the block comes from the rule's cache, in a class with the rule's alignment.
 static HAK_NOINLINE void *take_ruled(struct hak_cache *cache,
                                      struct hak_request request,
                                      size_t size_class,
@@ -163,7 +163,7 @@ void *hak_hardened_malloc_unusual(struct hak_request request, size_t size_class)
 static void *take_from_magazine(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {
-    // There may be blocks: the next one is a sample, or the cache was an earlier thread's.
+    // The magazine may have blocks: the next one is a sample, or the cache was an earlier thread's.
     void *block = hak_cache_pop(cache, hak_cache_top_number(cache, size_class));
     return block != NULL ? block : hak_refill(cache, size_class);
 }
@@ -175,7 +175,7 @@ static void *take_direct(struct hak_cache *cache, unsigned size_class, size_t by
                                : hak_take_one(cache, size_class);
 }
 
-// `note` is how many bytes there are to a sample, for one.
+// `note`: if the block is a sample, one in how many bytes is one; else 0.
 void *hak_hook_take(struct hak_cache *cache, unsigned size_class, size_t bytes, size_t *note)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -192,7 +192,7 @@ bool hak_hook_refuses(struct hak_request request)
     return hak_seen_injects() && hak_failure_is_injected(request);
 }
 
-// Any number up to `most` where sites are still sought. They are seen at refills, and no rhythm of the program's may hide one.
+// A varying number up to `most` while rules look for their sites: only refills see sites, and no pattern of calls may hide one.
 uint32_t hak_hook_refill(const struct hak_cache *cache, unsigned size_class, uint32_t most)
 {
     const bool seeks = hak_site_has_rules() && cache->owner.role == HAK_ROLE_THREAD;
@@ -206,7 +206,7 @@ unsigned hak_hook_ways(const void *site)
     return hak_site_has_rules() ? hak_site_ways(site) : 0;
 }
 
-// A thread's BigCache may be a companion's.
+// The thread's BigCache may be in a companion.
 void *hak_hook_reuse(size_t bytes, const void *site)
 {
     struct hak_cache *cache = hak_cache_self;
@@ -223,17 +223,17 @@ void hak_hook_large_ends(struct hak_run *run)
     run->sampled_blocks = 0;
 }
 
-// ---- free, realloc and what is asked about blocks ----
+// ---- free, realloc and questions about blocks ----
 
-// A block of one of the thread's companions, into a magazine that has room. A slab with samples is no cache's here:
-// its entry is marked.
+// Put a block of one of the thread's companions into its magazine, if that has room. Not a block of a slab with samples: the mark
+// in its map entry keeps the tag from matching.
 static bool free_companion(struct hak_cache *cache, void *block)
 {
     struct hak_cache *own = hak_site_own(cache, HAK_MAP_TAG(hak_map_entry(block)));
     return own != NULL && hak_cache_push(own, block);
 }
 
-// The cache shall look at the options: a thread that has nothing but large blocks comes to no other slow path.
+// Make the cache follow the options: a thread that uses only large blocks comes to no other slow path.
 static HAK_COLD void look_at_options(struct hak_cache *cache)
 {
     bool is_needed = cache->is_direct;
@@ -250,7 +250,7 @@ static HAK_COLD void look_and_free(void *block, struct hak_cache *cache)
     hak_hook_free(block, cache);
 }
 
-// All that it does are tail calls: each free of mode secure comes this way.
+// All its calls are tail calls, because each free of mode secure comes this way.
 void hak_hook_free(void *block, struct hak_cache *cache)
 {
     if (HAK_UNLIKELY(hak_load_relaxed(&cache->frees_apart) == HAK_FREES_ASKED)) {
@@ -270,8 +270,8 @@ void hak_hook_free(void *block, struct hak_cache *cache)
     }
 }
 
-// Of a slab that has samples, maybe one of them. All its blocks come here, and most are free again in a moment: the short
-// ways, once more.
+// The block may be a sample. All blocks of its slab come here, and most are free again in a moment, so
+// the short ways are tried once more.
 void hak_hook_free_marked(void *block, struct hak_cache *cache, uint32_t entry)
 {
     hak_sample_end(block);
@@ -293,13 +293,13 @@ bool hak_hook_freed(void *block, uint32_t entry, struct hak_cache *cache, const 
     }
     if (HAK_LIKELY(hak_load_relaxed(&cache->frees_apart) == cache->is_direct) ||
         !hak_map_is_small(entry) || hak_nested_owns(block)) {
-        return false; // no companions, or not a block of theirs
+        return false; // there are no companions, or the block is not theirs
     }
     struct hak_cache *own = hak_site_own(cache, HAK_MAP_TAG(entry));
     if (own == NULL || own == cache) {
         return false;
     }
-    hak_sweeper_follow(own); // first: asleep, it has no tag that says whether it samples
+    hak_sweeper_follow(own); // first: a sleeping cache's hit tag does not say whether it samples
     hak_sampler_follow(own);
     hak_slow_put(own, HAK_MAP_CLASS(entry), block);
     return true;
@@ -322,7 +322,7 @@ void hak_hook_follow(struct hak_cache *cache)
     hak_sampler_follow(cache);
 }
 
-// What the thread was in the middle of is not used again.
+// Forget what the thread was doing when it forked: that is not used again.
 void hak_hook_forked(struct hak_cache *cache)
 {
     memset(cache->companions, 0, sizeof cache->companions);

@@ -1,4 +1,4 @@
-// hooks_core.c -- the hooks of slab/hooks.h and cache/hooks.h in a build of the core alone (CMake's HAKMEM_CORE): no feature has a say.
+// hooks_core.c -- the hooks of slab/hooks.h and cache/hooks.h in a build of the core alone (CMake's HAKMEM_CORE), without features.
 
 #include "cache/fast_path.h"
 #include "cache/hooks.h"
@@ -8,7 +8,7 @@
 #include "owner/slabs.h"
 #include "slab/hooks.h"
 
-// Of a feature that is not there: it does nothing, or has this answer.
+// The hooks of a missing feature do nothing, or return this answer.
 #define NOTHING(name, ...) \
     void name(__VA_ARGS__) \
     {                      \
@@ -93,7 +93,7 @@ void *hak_hook_take(struct hak_cache *cache, unsigned size_class, size_t bytes, 
     if (cache->is_direct) {
         return hak_take_one(cache, size_class);
     }
-    void *block = hak_cache_pop(cache, size_class); // of the cache's earlier thread
+    void *block = hak_cache_pop(cache, size_class); // left by the cache's earlier thread
     return block != NULL ? block : hak_refill(cache, size_class);
 }
 

@@ -20,8 +20,8 @@ void hak_bigcache_give(struct hak_run *run)
     }
 }
 
-// Give back a block that was kept; unless it no longer is one: two threads that free a block at the
-// same moment both keep it.
+// Give back a kept block. Dies if it is none: when two threads free a block at the same moment, both keep
+// it, and the second one ends the process here.
 static void give_kept(void *block)
 {
     struct hak_run *run = hak_run_of(block);
@@ -32,7 +32,7 @@ static void give_kept(void *block)
     hak_bigcache_give(run);
 }
 
-// Give back kept blocks that have waited for `age` ticks, from that place on. Step expire of bigcache.pml.
+// Give back kept blocks that have waited for `age` ticks, from place number `place` on. Step expire of bigcache.pml.
 static size_t expire_from(struct hak_cache *cache, unsigned place, uint64_t age)
 {
     const uint32_t now = (uint32_t)hak_load_relaxed(&hak_arena.tick);
@@ -42,7 +42,7 @@ static size_t expire_from(struct hak_cache *cache, unsigned place, uint64_t age)
             continue;
         }
         if (now - hak_load_relaxed(&cache->hot[i].tick) < age) {
-            kept += HAK_SMALL_MAX << i; // at least
+            kept += HAK_SMALL_MAX << i; // a lower bound
             continue;
         }
         void *block = hak_swap_acquire(&cache->hot[i].block, NULL); // pairs with: hak_bigcache_put
@@ -75,7 +75,7 @@ void hak_bigcache_keep_nothing(struct hak_cache *cache) HAK_REQUIRES(&cache->own
     }
 }
 
-// The later one is the likelier to be wanted again. Step keep_instead of bigcache.pml.
+// The block that was freed later is the likelier to be reused. Step keep_instead of bigcache.pml.
 bool hak_bigcache_keep_instead(struct hak_cache *cache, void *block, size_t bytes)
 {
     const unsigned bin = hak_size_class_bin(bytes);

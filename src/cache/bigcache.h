@@ -1,7 +1,7 @@
 // bigcache.h -- BigCache: freed large blocks that a cache keeps for the next request of their size.
 //
 // Owns      hak_cache.hot: one place for each doubling from 36 KiB to 4 MiB.
-// Threads   the cache's own, unless it says otherwise: a place is filled by the thread, and emptied by anybody with an
+// Threads   the cache's own, unless it says otherwise: the thread fills a place, any thread empties it with an
 //           exchange.
 #pragma once
 
@@ -12,19 +12,19 @@
 // Give back kept blocks that have waited for `age` ticks. Any thread. Returns the bytes still kept.
 HAK_INTERNAL size_t hak_bigcache_expire(struct hak_cache *cache, uint64_t age);
 
-// Keep no block from now on; what is kept goes back. The thread, or there is none yet; with the lock, or who gives back kept blocks
-// at this moment would take what says so for one.
+// Give back all kept blocks, and keep none from now on. The thread, or before the cache has one. The lock keeps out sweeps, which
+// would take the HAK_FULL that marks a place for a block.
 HAK_INTERNAL void hak_bigcache_keep_nothing(struct hak_cache *cache)
     HAK_REQUIRES(&cache->owner.lock);
 
-// The place for blocks of a bin: &cache->hot[bin / 8], which compilers make five instructions of.
+// The place for blocks of a bin: &cache->hot[bin / 8], written so that compilers need fewer than five instructions.
 HAK_INLINE struct hak_hot *hak_bigcache_place(struct hak_cache *cache, unsigned bin)
 {
     _Static_assert(sizeof(struct hak_hot) == 32, "four bytes for each of eight bins");
     return (struct hak_hot *)(void *)((char *)cache->hot + (size_t)(bin & ~7U) * 4);
 }
 
-// Take a block of a request's bin, which may be beyond the last, out of its place, or NULL. Step take_kept of bigcache.pml.
+// Take the kept block of a request's bin; NULL: there is none, or `bin` is beyond the last. Step take_kept of bigcache.pml.
 HAK_INLINE void *hak_bigcache_reuse(struct hak_cache *cache, unsigned bin)
 {
     if (HAK_UNLIKELY(bin >= HAK_LARGE_BINS)) {
@@ -41,7 +41,7 @@ HAK_INLINE void *hak_bigcache_reuse(struct hak_cache *cache, unsigned bin)
     return block;
 }
 
-// Put a block of `bin`, whose map entry is `*entry`, into its place, which is free. Step put
+// Put a block of `bin`, whose map entry is `*entry`, into its empty place. Step put
 // of bigcache.pml.
 HAK_INLINE void hak_bigcache_put(struct hak_hot *hot,
                                  void *block,
@@ -55,8 +55,8 @@ HAK_INLINE void hak_bigcache_put(struct hak_hot *hot,
     hak_store_release(&hot->block, block); // pairs with: hak_bigcache_reuse
 }
 
-// Put the block in if it is one in use and its place is free; sets its bin. Step keep of bigcache.pml, step put_then_look of
-// sweeper.pml.
+// Put `block` in if it is a large block in use and its place is empty; sets `bin`. Step keep of bigcache.pml, step put_then_look
+// of sweeper.pml.
 HAK_INLINE bool hak_bigcache_keep(struct hak_cache *cache, void *block, uint32_t *bin)
 {
     _Atomic(uint32_t) *entry;
@@ -74,10 +74,10 @@ HAK_INLINE bool hak_bigcache_keep(struct hak_cache *cache, void *block, uint32_t
     return true;
 }
 
-// Put it in, in place of what is there. False: the cache keeps nothing.
+// Put `block` in, and give back the block that it replaces. False: the cache keeps nothing.
 HAK_INTERNAL bool hak_bigcache_keep_instead(struct hak_cache *cache, void *block, size_t bytes);
-// No kept block fits a request of so many bytes: those of its doubling and of larger ones go back, so that the new block can be
-// made of resident pages.
+// No kept block fits a request of `bytes`: give back those of its doubling and of larger ones, so that the new block can reuse
+// their resident pages.
 HAK_INTERNAL void hak_bigcache_make_room(struct hak_cache *cache, size_t bytes);
-// A large block's memory goes back to the arena, or to the system. Who holds it; no cache's lock is needed.
+// Give a large block's memory back to the arena, or to the system. The caller has the block to itself; needs no cache's lock.
 HAK_INTERNAL void hak_bigcache_give(struct hak_run *run);

@@ -2,30 +2,30 @@
 //
 // Threads   none: a pure function of counters; the holder of the cache's lock calls it.
 //
-// A magazine that swings between full and empty would save, were it longer, at best what its refills and
-// spills have cost since it was last asked about: a part of the time that has passed. What it may hold more is
-// a part of the heap. Many magazines that swing in turn, each once in a while, save little, and each
-// would keep what the next one needs. The clock goes on by ticks: what was saved since the last one is compared with a whole one.
+// If a magazine swings between full and empty, a longer one would save at most what its refills and spills have
+// cost since the last question: a fraction of the time that has passed. What it could hold in addition is a fraction of the
+// heap. If many magazines swing in turn, each now and then, longer ones would save little, and each would keep
+// memory that the next one needs. The clock advances by ticks: within one, the cost is compared with a whole tick.
 #pragma once
 
 #include "base/compiler.h"
 #include "os/os.h"
 
-// What a block that goes to its slab and comes back costs, and how many such a refill with its spill: eight times what
-// they take where all of it is in the processor's caches. So a part of the time counts as much as eight
-// times that part of the memory.
+// The cost of moving a block to its slab and back; and of a refill with its spill, as a number of such blocks. Both are eight
+// times the cost when all data is in the processor's caches. So a fraction of the time weighs as much as eight times
+// that fraction of the memory.
 enum { HAK_GROWTH_BLOCK_NS = 80, HAK_GROWTH_REFILL_BLOCKS = 10 };
 
-// When a magazine was last asked about, and the clock went on or it was worth it. There is one for each magazine: so both are
-// short, and begin anew after 78 hours and 343 s.
+// The last question about a magazine for which the clock had advanced, or growing paid. Each magazine has one, so both fields are
+// short: they wrap around, `at` after 78 hours, `cost` after 343 s.
 struct hak_growth {
-    uint32_t at;   // in 2^16 ns
-    uint32_t cost; // what its refills had cost until then, in blocks
+    uint32_t at;   // when, in 2^16 ns
+    uint32_t cost; // total cost of the magazine's refills until then, in blocks
 };
 enum { HAK_GROWTH_AT_LOG2 = 16 };
 
-// What is so now: the refills of the magazine, and the blocks that they moved, since the start; what it may hold
-// `more` if it grows, and the heap's size.
+// The present figures: the magazine's refills, and the blocks that they moved, since the start; how much more it could
+// hold if it grew; the heap's size.
 struct hak_growth_question {
     uint64_t now_ns;
     uint64_t refills;

@@ -10,7 +10,7 @@
 #include "owner/owner.h"
 #include "owner/slabs.h"
 
-// Its slabs may be of before: no more blocks are taken from these.
+// Take no more blocks from the slabs that were made before every call had to be seen.
 static void close_slabs(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {

@@ -2,14 +2,14 @@
 //
 // Threads   any, for its own cache, unless it says otherwise.
 //
-// For option check and the injector, and for what hardens the heap by looking at each block (hooks.h). hak_cache_shared
-// keeps none either.
+// For option check, for injected failures, and for features that check each block (hooks.h). hak_cache_shared keeps no
+// magazines either.
 #pragma once
 
 #include "cache/cache.h"
 #include "cache/seen.h"
 
-// That every call must be seen is known now: do without magazines from now on.
+// Every call must be seen: end the magazines of `cache`. The second does so if that is known since, and has not been done.
 HAK_INTERNAL void hak_direct_start(struct hak_cache *cache);
 HAK_INLINE void hak_direct_follow(struct hak_cache *cache)
 {
@@ -18,5 +18,5 @@ HAK_INLINE void hak_direct_follow(struct hak_cache *cache)
     }
 }
 
-// Free a small block. No cache locked.
+// Free a small block. With no cache's lock.
 HAK_INTERNAL void hak_direct_put(struct hak_cache *cache, void *block);

@@ -11,35 +11,35 @@
 #include "slab/ranges.h"
 #include "slab/superslabs.h"
 
-// Unless option dirty_bytes is set, as much as a 64th of the heap may wait; with a thread that gives it back later,
-// so much.
+// The budget, unless option dirty_bytes is set: without a sweeper at least a 64th of the heap, with a sweeper at most
+// DIRTY_MOST.
 enum { PART_OF_HEAP = 64, UNSPLIT_PART = 32 };
 #define DIRTY_MOST HAK_MIB(256)
 
-// A heap that is no larger than this with all that waits gives nothing back before its time. With what describes it, that
-// is within what an idle process may keep, 8 MiB (docs/decisions/0033).
+// A heap that is no larger than this, its dirty pages included, purges nothing before the decay time. With its metadata it
+// stays below what an idle process may keep, 8 MiB (docs/decisions/0033).
 #define SMALL_HEAP HAK_MIB(6)
 
 _Atomic(bool) hak_due_has_sweeper_thread;
 
 static _Atomic(unsigned) due_urgency; // enum hak_urgency
 
-// What goes back together: no less than an eighth of the budget, so that pages that lie side by side go with one call.
+// A purge takes at least an eighth of the budget, so that one call can take adjacent pages.
 enum { PART_OF_BUDGET = 8 };
 
-// A program with one thread pays page faults for what it takes again of what it gave back: for so much at once and in each second,
-// some hundredths of its time. As much as it takes beyond that stays instead, as long as its heap swings by no more than
+// A program with one thread may retake purged memory by page faults, PAID_AT_ONCE in a burst and PAID_A_SECOND from then on: some
+// hundredths of its time. What it retakes beyond that, it earns as extra budget, as long as its heap swings by no more than
 // EARNED_MOST. A leaky bucket (Turner, New Directions in Communications, 1986); figures in docs/decisions/0033.
 #define PAID_AT_ONCE  HAK_MIB(16)
 #define PAID_A_SECOND HAK_MIB(64)
 #define EARNED_MOST   HAK_MIB(48)
 
 // Since the start of the process, in bytes.
-static _Atomic(size_t) again_inside; // of what was given back inside slabs, what was taken again
-static _Atomic(size_t) again_paid = PAID_AT_ONCE; // of all that is taken again, what earns nothing
+static _Atomic(size_t) again_inside;              // retaken from what was purged inside slabs
+static _Atomic(size_t) again_paid = PAID_AT_ONCE; // retaken bytes that earn no budget
 static uint64_t paid_at;                          // tick; the holder of the right to tick
 
-// The kernel has not taken what it was given.
+// Pauses after the kernel has refused a purge.
 static struct hak_pause refusal;
 
 void hak_due_urge(enum hak_urgency urgency)
@@ -57,13 +57,13 @@ uint64_t hak_due_decay_ticks(void)
     return hak_load_relaxed(&hak_options.decay_ms) / HAK_TICK_MS;
 }
 
-// How long something waits for `ticks` that is given back for want of memory from `urgency` on.
+// How many ticks memory waits whose decay is `ticks`: no more than one if `urgency` or a higher one is set.
 static uint64_t ticks_to_wait(enum hak_urgency urgency, uint64_t ticks)
 {
     return hak_due_is_urgent(urgency) && ticks > 1 ? 1 : ticks;
 }
 
-// What was in use lately and is no longer.
+// How far the heap has fallen from its recent peak.
 static size_t fallen_bytes(void)
 {
     const size_t used = hak_arena_used_bytes();
@@ -71,9 +71,9 @@ static size_t fallen_bytes(void)
     return peak > used ? peak - used : 0;
 }
 
-// So much of that may wait where a sweeper sees when the peak is over. It is bounded by a part of the memory, which others need,
-// too. A heap that grows and shrinks again and again would else give back, and take with page faults, what is over the budget,
-// and be no smaller at its peak.
+// How much of that may wait beside the budget, if a sweeper notices when the peak is over; at most a part of the memory, which
+// other processes need, too. A heap that grows and shrinks again and again would else purge what exceeds the budget and fault it
+// in again, and its peak would be no lower.
 static size_t gone_lately(void)
 {
     return hak_least(fallen_bytes(), hak_load_relaxed(&hak_arena.peak_most));
@@ -89,7 +89,7 @@ void hak_due_note_again(size_t bytes)
     hak_add_relaxed(&again_inside, bytes);
 }
 
-// Of what was `taken` again, what earns nothing.
+// The part of the retaken bytes, `taken`, that earns no budget.
 static size_t paid_bytes(size_t taken)
 {
     const size_t paid = hak_load_relaxed(&again_paid);
@@ -122,7 +122,7 @@ void hak_due_forked(void)
     hak_store_relaxed(&again_paid, taken_again() + PAID_AT_ONCE);
 }
 
-// By whoever runs the program.
+// Has the user set dirty_bytes?
 static bool is_budget_set(void)
 {
     const enum hak_option_source source = hak_option_source_of(&hak_options.dirty_bytes);
@@ -140,7 +140,7 @@ static size_t budget_at_rest(void)
 {
     const size_t option = hak_load_relaxed(&hak_options.dirty_bytes);
     const bool is_set = is_budget_set();
-    if (hak_due_has_sweeper()) { // who sees that a peak is over
+    if (hak_due_has_sweeper()) { // which notices when a peak is over
         return (is_set ? option : hak_least(DIRTY_MOST, hak_load_relaxed(&hak_arena.part_bytes))) +
                gone_lately();
     }
@@ -155,7 +155,7 @@ static size_t budget_at_rest(void)
     return most > option ? most : option;
 }
 
-// How many bytes of free units may wait.
+// How many bytes of free units may wait to be purged.
 static size_t budget(void)
 {
     return budget_at_rest() + hak_due_earned();
@@ -174,7 +174,7 @@ uint64_t hak_due_kept_ticks(size_t kept_bytes)
     return waiting > budget() ? 0 : ticks_to_wait(HAK_URGENCY_KEPT, hak_due_decay_ticks());
 }
 
-// Dirty bytes beyond what may wait: the budget in bytes, of which caches use `kept_bytes`, and what the soft limit leaves.
+// Dirty bytes that exceed the budget, of which kept blocks use `kept_bytes`, or that take the heap above the soft limit.
 static size_t surplus_bytes(size_t kept_bytes)
 {
     const size_t dirty = hak_load_relaxed(&hak_arena.dirty_bytes);
@@ -193,13 +193,13 @@ size_t hak_due_waiting(void)
                                                 : hak_load_relaxed(&hak_arena.dirty_bytes);
 }
 
-// After a purge of `gone` bytes, before which there had been so many tries (hak_arena.returns): it may have had nothing to do.
+// Note the result of a purge of `gone` bytes. If hak_arena.returns still is `tries_before`, there was nothing to purge.
 static void note_purge(size_t gone, uint32_t tries_before)
 {
     if (hak_load_relaxed(&hak_arena.returns) == tries_before) {
         return;
     }
-    // The tries may have been another thread's, which gave back all that there was.
+    // The tries may have been another thread's, which purged everything.
     if (gone > 0 || hak_load_relaxed(&hak_arena.is_locked)) {
         hak_pause_note(&refusal, gone == 0);
     }
@@ -212,8 +212,8 @@ static void trim_if_policy(size_t gone)
     }
 }
 
-// So much more may wait, until the next tick at most, for the rest of its huge page: what is freed in the order of its addresses
-// then goes in whole ones. The kernel takes longer to split one than to take it, and what stays of it is slower.
+// How many bytes may exceed the budget, until the next tick at most, while the rest of their huge pages is in use: memory that is
+// freed in address order is then purged by whole huge pages. To split one takes the kernel longer, and slows the part that stays.
 static size_t unsplit_most(void)
 {
     const bool is_exact = is_budget_set() || hak_load_relaxed(&hak_options.limit_soft) != 0;
@@ -229,7 +229,7 @@ void hak_due_lower(size_t kept_bytes)
     const size_t part = budget() / PART_OF_BUDGET;
     const size_t more = surplus > part ? surplus : part;
     const uint32_t tries = hak_load_relaxed(&hak_arena.returns);
-    // What is whole huge pages, or none, goes first.
+    // First, what splits no huge page.
     size_t gone = hak_purge((struct hak_purge_age){0, 2 * hak_due_decay_ticks()}, more);
     const size_t waits = unsplit_most();
     if (surplus > gone + waits) {

@@ -9,13 +9,13 @@
 
 _Atomic(bool) hak_dying;
 
-// What a reporter that reads symbols may need. Addresses cost nothing until they are used.
+// As much as a crash reporter that reads symbols may need. Addresses cost nothing until they are used.
 #define MOST_BYTES  HAK_GIB(1)
 #define LEAST_BYTES HAK_MIB(1)
 #define OPEN_BYTES  HAK_MIB(1) // made writable at a time
 
-// At the start of the addresses apart. Counts in bytes from there; of those that only grow a thread may see an old value,
-// which costs it another look.
+// Lies at the start of the separate range. Sizes are in bytes from there. `used` and `open` only grow: a thread that reads an
+// old value looks again.
 struct apart {
     size_t bytes;
     _Atomic(size_t) used;
@@ -23,7 +23,7 @@ struct apart {
 } HAK_ALIGNED(16);
 static _Atomic(struct apart *) apart_made;
 
-// Marks of the threads that found a misuse. Several may, at one moment.
+// Marks of the threads that found a misuse. Several may find one at the same moment.
 enum { FINDERS = 8 };
 static _Atomic(uintptr_t) finders[FINDERS];
 static _Atomic(uint32_t) finder_count;
@@ -94,7 +94,7 @@ static bool apart_open(struct apart *apart, size_t end)
 static struct head *apart_take(struct apart *apart, size_t bytes, size_t alignment)
 {
     const uintptr_t start = (uintptr_t)apart;
-    // Other threads may go on until nothing is left for a reporter of crashes. So half is for those that found a misuse.
+    // Other threads go on, and may use up what they get. So half is for the threads that found a misuse: they run crash reporters.
     const size_t most = has_found() ? apart->bytes : apart->bytes / 2;
     size_t used = hak_load_relaxed(&apart->used);
     size_t place;

@@ -40,7 +40,7 @@ void hak_ended_bury(struct hak_cache *cache)
     if (surplus != NULL) {
         hak_reclaim_break_up_dead(surplus, has_sweeper ? HAK_RECLAIM_SOME : UINT_MAX);
     }
-    // At most what all of the heap holds: less is not worth a sweeper.
+    // The cache holds no more than the whole heap: if that is too little, the sweeper need not wake.
     hak_sweeper_wanted(hak_arena_used_bytes());
 }
 
@@ -58,7 +58,7 @@ void hak_ended_cache(struct hak_cache *cache)
     hak_sweeper_thread_left();
 }
 
-// Who has ended in the middle of a call of ours, from a signal's handler, has left it locked for good.
+// Is the lock free? A thread that ended inside a call of ours, from a signal handler, has left it locked for good.
 static bool is_unlocked(struct hak_cache *cache)
 {
     const bool is_free = hak_lock_try(&cache->owner.lock);
@@ -70,7 +70,7 @@ static bool is_unlocked(struct hak_cache *cache)
 
 void hak_ended_look(void)
 {
-    // Where to go on. Who comes may have been told of that cache by nobody but who stopped there.
+    // The cache to go on from. The calling thread may know it through `hand` only, hence acquire and release.
     static _Atomic(struct hak_cache *) hand;
     struct hak_cache *cache = hak_load_acquire(&hand); // pairs with: hak_ended_look
     for (unsigned i = 0; i < LOOKS; i++) {
@@ -83,8 +83,8 @@ void hak_ended_look(void)
     hak_store_release(&hand, cache); // pairs with: hak_ended_look
 }
 
-// Blocks are looked at when they come back into their slabs: those in magazines now, at the latest. A cache whose lock
-// is not free is left out: exit may have been called by a signal's handler in the middle of a call of ours.
+// Blocks are checked when they go into their slabs: those in magazines now, at the latest. A cache whose lock is held
+// is left out: a signal handler may have called exit inside a call of ours.
 static void look_at(struct hak_cache *cache, bool is_own)
 {
     if (!hak_lock_try(&cache->owner.lock)) {

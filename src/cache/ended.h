@@ -1,18 +1,18 @@
-// ended.h -- the caches of threads that have ended; and all, when the process ends.
+// ended.h -- the caches of threads that have ended; and all caches, when the process ends.
 //
 // Threads   any; hak_ended_process: the one that ends the process.
 #pragma once
 
 #include "cache/cache.h"
 
-// Nobody uses `cache` any more: it waits, as it is, for who needs it.
+// `cache` is dead from now on: it waits, whole, for the next thread or heap.
 HAK_INTERNAL void hak_ended_bury(struct hak_cache *cache);
 // The thread of `cache` ends, or has ended.
 HAK_INTERNAL void hak_ended_cache(struct hak_cache *cache);
-// Look for caches whose threads have ended behind our destructor, or past the C library (os/life.h). Each thread that comes
-// looks at some, so there are no more of them than such threads at a time. With no lock of ours, and not in free: it may start a
-// thread.
+// Find caches whose threads have ended, but after our destructor had run, or without the C library (os/life.h). Each new thread
+// looks at some caches, so those not found are no more than such threads at a time. With no lock of ours, and not in free: this
+// may start a thread.
 HAK_INTERNAL void hak_ended_look(void);
-// At the end of the program, in exit: put the free blocks of the calling thread, and of those that have ended, back into their
+// At the end of the program, in exit: put the free blocks of the calling thread, and of threads that have ended, into their
 // slabs, which checks them.
 HAK_INTERNAL void hak_ended_process(void);

@@ -1,12 +1,12 @@
 // fork.c -- see fork.h.
 //
-// fork copies the memory as it is at one moment: no lock may be held then by a thread that the child will not have. So
-// whoever forks takes all locks before, and both sides drop them after. The caches' locks, thousands maybe, are only read, behind a
-// gate that is closed meanwhile: taken and dropped, each would be a page to copy.
+// fork copies the memory as it is at one moment: no thread that the child will not have may hold a lock then. So the thread
+// that forks takes all locks before, and both processes drop them after. The caches' locks may be thousands. They are only
+// read, behind a closed gate (os/lock.h): if they were taken and dropped, the kernel would have to copy a page for each.
 //
-// But where there is one thread only, none is taken. fork is called in handlers of signals, too, and such a handler may have
-// interrupted a call of ours that holds a lock: nobody would drop it before the handler returns. Nor is anything lost
-// in the child, whose handler returns as well, so that the interrupted call goes on there.
+// A process with one thread takes no lock. A signal handler may call fork, and may have interrupted a call of ours that holds
+// a lock: nobody would drop it before the handler returns. Nothing is lost in the child either: the handler returns there,
+// too, and the interrupted call goes on.
 #include "cache/fork.h"
 
 #include <pthread.h>
@@ -18,19 +18,19 @@
 #include "cache/world.h"
 #include "os/os.h"
 
-// glibc's lock of its list of open files. Its fork takes it after the handlers have run, as its own malloc's locks come last:
-// a thread that flushes all files holds it and waits for a file, whose owner reads a long line and waits for us. So who
-// forks takes it before our locks, and once more in fork itself, as it counts. In the child it is set free, as fork does
-// where it has taken it.
+// glibc's lock of its list of open files. fork takes it after the handlers have run, which suits glibc's own malloc, whose
+// locks come last. With ours it would be a deadlock: a thread that flushes all files holds it and waits for a file, whose
+// owner reads a long line and waits for our locks. So we take it before our locks; fork takes it once more, as it is
+// recursive. The child resets it, as fork does.
 extern void _IO_list_lock(void) __attribute__((weak));
 extern void _IO_list_unlock(void) __attribute__((weak));
 extern void _IO_list_resetlock(void) __attribute__((weak));
 
-// Forks that this thread is in the middle of without having locked anything: more than one where a signal's handler
-// interrupts a fork, and forks.
+// How many forks this thread is inside of without having locked anything: more than one if a signal handler interrupts a
+// fork, and forks.
 static HAK_TLS unsigned unlocked_forks;
 
-static bool files_are_locked; // the locks: is glibc's as well
+static bool files_are_locked; // all locks: is glibc's taken, too?
 
 static bool lock_all(void)
 {
@@ -73,7 +73,7 @@ static void go_on_in_parent(void)
     }
 }
 
-// With no lock of ours: the C library's functions may be a tool's, which allocates.
+// With no lock of ours: a tool may replace the C library's functions by its own, which may allocate.
 static void live_on_in_child(struct hak_cache *cache)
 {
     if (cache->owner.has_thread) {
@@ -113,7 +113,7 @@ void hak_fork_start(void)
 }
 
 #if defined __GLIBC__
-// What pthread_atfork calls. By its address, as data is relocated before functions that are called.
+// pthread_atfork calls this. Here its address is read first, because data is relocated before calls are.
 typedef void (*fork_handler)(void);
 extern int __register_atfork(fork_handler prepares,
                              fork_handler parent,

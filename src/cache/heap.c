@@ -50,11 +50,11 @@ static struct hak_run *slab_full(struct hak_cache *heap) HAK_REQUIRES(&heap->own
     return hak_list_is_empty(full) ? NULL : HAK_LIST_ITEM(full->next, struct hak_run, link);
 }
 
-// Slabs that end before others may have the lock: some microseconds.
+// After how many slabs others may have the lock: some microseconds.
 enum { END_TOGETHER = 64 };
 
-// Nobody but its user wants the heap's lock, and he no longer; but who wants all locks keeps all threads waiting for it. Who forks
-// leaves no mark in it, so it is dropped in any case.
+// The heap's user does not want its lock any more. But a thread that takes all locks may want it, while all others wait for that
+// thread. One that forks leaves no mark in the lock (os/lock.h), so the lock is dropped in any case.
 static void let_others(struct hak_cache *heap, unsigned *ended) HAK_REQUIRES(&heap->owner.lock)
 {
     if (++*ended % END_TOGETHER == 0) {
@@ -64,7 +64,7 @@ static void let_others(struct hak_cache *heap, unsigned *ended) HAK_REQUIRES(&he
     }
 }
 
-// Blocks of a heap are in no parcel (hak_reclaim_or_post), so what is in the heap is all there is to end.
+// Blocks of a heap are in no parcel (hak_reclaim_or_post), so its slabs and large blocks are all there is to end.
 void hak_heap_end(struct hak_cache *heap)
 {
     unsigned ended = 0;

@@ -6,11 +6,11 @@
 #include "cache/cache.h"
 #include "cache/request.h"
 
-// NULL without memory.
+// Make a heap's cache. NULL without memory.
 HAK_INTERNAL struct hak_cache *hak_heap_make(void);
 // A block of `size_class`; NULL with errno ENOMEM.
 HAK_INTERNAL void *hak_heap_take(struct hak_cache *heap,
                                  unsigned size_class,
                                  struct hak_request request);
-// Free everything that is left in it.
+// Free all blocks that are left in the heap, and end it.
 HAK_INTERNAL void hak_heap_end(struct hak_cache *heap);

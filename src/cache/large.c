@@ -20,7 +20,7 @@
 #include "slab/misuse.h"
 #include "slab/runs.h"
 
-// What a request takes: whole pages, and a size that its bin's other blocks have too. (With pages
+// The size of a request's block: whole pages, rounded up to the size of their bin. (With pages
 // of 16 or 64 KiB the smallest bins stay empty.)
 static size_t large_block_bytes(size_t bytes)
 {
@@ -29,7 +29,7 @@ static size_t large_block_bytes(size_t bytes)
     return bin < HAK_LARGE_BINS ? hak_size_class_bin_bytes(bin) : pages_bytes;
 }
 
-// Smaller ones hold no huge page.
+// Smaller blocks contain no huge page.
 #define HUGE_LEAST HAK_MIB(2)
 
 static struct hak_run *take_run(size_t block_bytes, size_t alignment, bool wants_huge)
@@ -43,7 +43,7 @@ static struct hak_run *take_run(size_t block_bytes, size_t alignment, bool wants
                          wants_huge);
 }
 
-// `is_better_alone`: a mapping of its own, if there are addresses for one.
+// `is_better_alone`: prefer a mapping of its own, if there are addresses for one.
 static struct hak_run *large_make(size_t block_bytes,
                                   size_t alignment,
                                   bool is_better_alone,
@@ -58,22 +58,22 @@ static struct hak_run *large_make(size_t block_bytes,
                                              : mapping;
     }
     struct hak_run *run = take_run(block_bytes, alignment, wants_huge);
-    // Where there is no room for superslabs there may be some for the block.
+    // If there is no room for a superslab, there may be room for the block.
     return run != NULL ? run : hak_mapping_make(block_bytes, alignment, wants_huge);
 }
 
-// What the map says of a block in use.
+// The map entry of a large block in use.
 static uint32_t large_entry(struct hak_run *run)
 {
     const unsigned bin = hak_size_class_bin(run->bytes);
-    // A heap's block leaves its heap's list when it is freed, and a sample is forgotten, which are no short
-    // ways; an inset one is of no bin's size.
+    // Only plain blocks can go straight into BigCache: a heap's block has to leave its heap's list, a sample has
+    // to be forgotten, and an inset block has no bin's size.
     const bool is_plain = bin < HAK_LARGE_BINS && hak_load_relaxed(&run->owner) == NULL &&
                           run->sampled_blocks == 0 && !hak_mapping_is_inset(run) && !run->is_unkept;
     return HAK_MAP_LARGE(is_plain ? bin : HAK_LARGE_NO_BIN);
 }
 
-// What these take is not kept when it is freed. BigCache serves only who wants neither zeros nor anything of a rule.
+// Blocks allocated in these ways do not go into BigCache, which serves only requests without zeros and without a rule.
 #define UNKEPT_WAYS (HAK_WAY_UNKEPT | HAK_WAY_UNMAP | HAK_WAY_ZERO)
 
 void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroed)
@@ -106,7 +106,7 @@ void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroe
     return run->base;
 }
 
-// From this size on it pays to look which pages are not zeros already: most that are, are not there at all.
+// From this size on it pays to look which pages are zeros already: most of those are not resident.
 #define LOOK_MIN HAK_KIB(256)
 
 void *hak_large_clear(void *block, size_t bytes)
@@ -129,7 +129,7 @@ static void *large_ruled(size_t bytes, size_t alignment, unsigned ways, bool *ze
     return block;
 }
 
-// There was no memory for it since `mark`: give back what all caches hold, if that can help, and try once more.
+// Memory for the request was refused since `mark`: give back what all caches hold, if that can help, and try again.
 static HAK_COLD void *large_again(
     struct hak_request request, size_t bytes, unsigned ways, bool *zeroed, uint64_t mark)
 {
@@ -150,7 +150,7 @@ void *hak_large_serve(struct hak_cache *cache,
                       size_t wished,
                       bool *zeroed)
 {
-    // A run or mapping begins at a unit: what is small but for its alignment takes one, too.
+    // Runs and mappings begin at a unit, so they also serve small requests with a large alignment.
     const size_t bytes = request.bytes > HAK_SMALL_MAX ? request.bytes : HAK_SMALL_MAX + 1;
     const uint64_t begin = hak_timing_begin();
     hak_sweeper_start_if_owed();
@@ -164,7 +164,7 @@ void *hak_large_serve(struct hak_cache *cache,
     if (zeroed == NULL) {
         zeroed = &ignored;
     } else {
-        ways |= HAK_WAY_ZERO; // so it is not kept: the next calloc does not look for it in BigCache
+        ways |= HAK_WAY_ZERO; // hence not kept when freed: calloc does not look into BigCache
     }
     ways |= wished > request.alignment ? HAK_WAY_GROWN : 0;
     const uint64_t mark = hak_refusal_mark();
@@ -232,12 +232,12 @@ void hak_large_end_all(struct hak_cache *heap)
     }
 }
 
-// The run of `block`, or the end: `entry` names no owner.
+// The run of `block`, whose `entry` names no owner. Dies unless it is a large block in use.
 static struct hak_run *large_of(void *block, uint32_t entry)
 {
     struct hak_run *run = hak_run_of(block);
     if (run == NULL || run->state != HAK_RUN_LARGE || hak_tag_of(block) != 0) {
-        hak_slab_die_not_live(block); // with a tag: of a small block that was there before
+        hak_slab_die_not_live(block); // with a tag: a small block that was there before
     }
     if (run->base != block) {
         hak_misuse_interior(block, (size_t)((char *)block - run->base), run->bytes);
@@ -270,14 +270,14 @@ void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry)
     hak_sweeper_wanted(kept_bytes);
 }
 
-// Give it so many bytes, or what is no waste. False, and nothing has changed: it cannot have them without a copy.
+// Resize the block without a copy, unless that would waste memory. False: nothing has changed.
 static bool large_fit(struct hak_run *run, size_t bytes)
 {
     if (bytes <= HAK_SMALL_MAX) {
         return false;
     }
     if (HAK_UNLIKELY(hak_mapping_is_inset(run))) {
-        // Half of it may stay unused before the rest is worth a copy.
+        // Up to half of it may become unused before a copy is worth it.
         return bytes >= run->bytes / 2 && hak_hook_inset_resize(run, bytes);
     }
     const size_t block_bytes = large_block_bytes(bytes);
@@ -290,14 +290,14 @@ static bool large_fit(struct hak_run *run, size_t bytes)
     return block_bytes <= HAK_LARGE_RUN_GROWN && hak_runs_resize(run, block_bytes);
 }
 
-// It did not fit since `mark`, and not because others lie behind it: of one that is inset the kernel refuses nothing else.
+// Was it memory that was missing since `mark`, not room behind the block? The kernel refuses an inset block only for want of room.
 static bool is_refused(struct hak_run *run, size_t bytes, uint64_t mark)
 {
     const int error = hak_refusal_since(mark).error;
     return (error < 0 || (error > 0 && !hak_mapping_is_inset(run))) && !hak_refusal_is_final(bytes);
 }
 
-// Where addresses or memory are missing, what all caches hold goes back, as for a new block, which would need more: all its bytes.
+// Addresses or memory are missing: give back what all caches hold, and try again, as a new block would need all its bytes anew.
 static HAK_COLD bool large_fit_again(struct hak_run *run, size_t bytes, uint64_t mark)
 {
     struct hak_sweep_retry retry = {.mark = mark};
@@ -310,8 +310,8 @@ static HAK_COLD bool large_fit_again(struct hak_run *run, size_t bytes, uint64_t
     return done;
 }
 
-// Only then its sample is forgotten: where the program is refused, it has the block as it was. A heap's block that the kernel
-// has moved is no longer the heap's, as if it had been copied.
+// The block's sample is forgotten after success only: if the resize is refused, the program keeps the block as it was. A heap's
+// block that the kernel has moved is no longer the heap's, as if it had been copied.
 void *hak_large_resize(struct hak_run *run, size_t bytes)
 {
     const size_t old_bytes = run->bytes;

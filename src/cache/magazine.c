@@ -17,7 +17,7 @@
 #include "owner/slabs.h"
 #include "slab/arena.h"
 
-// An array of so many places, the two marks among them; NULL without memory.
+// An array of 2^log2 places, including the marks at both ends; NULL without memory.
 static hak_place *places_make(unsigned log2)
 {
     const size_t places = (size_t)1 << log2;
@@ -28,26 +28,26 @@ static hak_place *places_make(unsigned log2)
     return base;
 }
 
-// The fewest places that a magazine has: ACE begins with them.
+// Log2 of the fewest places of a magazine, its first size with ACE.
 static unsigned least_log2(unsigned size_class)
 {
     return hak_classes[size_class].magazine_log2;
 }
 
-// And without ACE: four times as many, which serve best of 1 to 16 times (docs/decisions/0041).
+// The same of its size without ACE: four times as many places, the best of 1 to 16 times (docs/decisions/0041).
 static unsigned fixed_log2(unsigned size_class)
 {
     return least_log2(size_class) + 2;
 }
 
-// What a magazine of so many places may hold more than the smallest.
+// How many bytes of blocks a magazine of 2^log2 places can hold beyond its smallest size.
 static size_t grown_by(unsigned size_class, unsigned log2)
 {
     return (((size_t)1 << log2) - ((size_t)1 << least_log2(size_class))) *
            hak_classes[size_class].bytes;
 }
 
-// Of blocks that the grown magazines of all caches may hold, but those that sleep: the sweeper takes theirs.
+// The same, for the magazines of all caches, except caches that sleep: the sweeper empties those.
 static _Atomic(size_t) grown_bytes;
 
 size_t hak_magazine_grown_bytes(void)
@@ -61,7 +61,7 @@ static void count_grown(struct hak_cache *cache, size_t bytes)
     cache->counted_bytes = bytes;
 }
 
-// The magazine has another array, or none (NULL), in place of the one that it had, or none.
+// Replace the magazine's array, if it has one, by another, or by none (NULL).
 static void set_places(struct hak_cache *cache, unsigned size_class, hak_place *base, unsigned log2)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
@@ -72,7 +72,7 @@ static void set_places(struct hak_cache *cache, unsigned size_class, hak_place *
     cache->magazine_bytes += base != NULL ? grown_by(size_class, log2) : 0;
     count_grown(cache, cache->magazine_bytes);
     hak_set_bit(cache->started, size_class, base != NULL);
-    hak_slabs_of(&cache->owner, size_class); // statistics look at classes with lists alone
+    hak_slabs_of(&cache->owner, size_class); // statistics look only at classes with lists
     magazine->base = base;
     magazine->places_log2 = (uint8_t)log2;
 }
@@ -87,13 +87,13 @@ static bool has_ace(const struct hak_cache *cache)
     return hak_variants_value(HAK_OPTION_IS_ace, hak_cache_group(cache)) != 0;
 }
 
-// What the cache's grown magazines may hold.
+// How much the cache's magazines may hold beyond their smallest sizes.
 static size_t magazines_most(const struct hak_cache *cache)
 {
     return hak_variants_value(HAK_OPTION_IS_magazine_bytes, hak_cache_group(cache));
 }
 
-// What all together may hold: a quarter of the heap, or what one alone may.
+// How much those of all caches may: a quarter of the heap, but at least `one`, what one cache may.
 static size_t grown_most(size_t one)
 {
     const size_t used = hak_arena_used_bytes();
@@ -107,8 +107,8 @@ static bool may_grow(const struct hak_cache *cache, size_t more, size_t most)
            hak_load_relaxed(&grown_bytes) + more <= grown_most(most);
 }
 
-// Another array for the magazine, with room for the blocks that it holds. The magazine is
-// unfenced, its bottom 0. False without memory.
+// Move the magazine into an array of another size, which has room for its blocks. It has no
+// fence, and its bottom is 0. False without memory.
 static bool magazine_resize(struct hak_cache *cache, unsigned size_class, unsigned log2)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
@@ -125,7 +125,7 @@ static bool magazine_resize(struct hak_cache *cache, unsigned size_class, unsign
     return true;
 }
 
-// Put `count` blocks of the class back to where they belong.
+// Put `count` blocks of the class into their slabs; those of other owners go into parcels.
 static void put_back(struct hak_cache *cache,
                      unsigned size_class,
                      hak_place *places,
@@ -138,7 +138,7 @@ static void put_back(struct hak_cache *cache,
     }
 }
 
-// Put everything back.
+// Flush the whole magazine.
 static void magazine_empty(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -169,7 +169,7 @@ bool hak_magazine_shrink_one(struct hak_cache *cache, unsigned growing)
         struct hak_magazine *magazine = &cache->magazines[size_class];
         cache->magazine_hand = (size_class + 1) % HAK_SMALL_CLASSES;
         if (magazine->base == NULL) {
-            continue; // as in hak_magazine_tidy
+            continue; // it has no array
         }
         if (size_class != growing && magazine->places_log2 > least_log2(size_class) &&
             !magazine->is_used) {
@@ -181,7 +181,7 @@ bool hak_magazine_shrink_one(struct hak_cache *cache, unsigned growing)
     return false;
 }
 
-// It has not grown yet, and would hold no more than a unit with as many places as without ACE.
+// Has the magazine never grown, and would it hold at most a unit at the size without ACE?
 static bool is_first(const struct hak_magazine *magazine, unsigned size_class)
 {
     const unsigned fixed = fixed_log2(size_class);
@@ -189,13 +189,13 @@ static bool is_first(const struct hak_magazine *magazine, unsigned size_class)
            (size_t)hak_classes[size_class].bytes << fixed <= HAK_UNIT_BYTES;
 }
 
-// What it grows to: twice as many places; at first as many as without ACE, since most that swing at all swing that wide.
+// The size that it grows to: twice as many places; at first the size without ACE, since most that swing at all swing that wide.
 static unsigned next_log2(const struct hak_magazine *magazine, unsigned size_class)
 {
     return is_first(magazine, size_class) ? fixed_log2(size_class) : magazine->places_log2 + 1U;
 }
 
-// Within the budget.
+// Grow the magazine if the budget allows it; shrinks unused magazines to make room.
 static void magazine_grow(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -236,15 +236,15 @@ void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
     }
 }
 
-// A block in a magazine holds a whole slab, and its pages. So when a thread needs slabs and these have grown, magazines that
-// were not in use meanwhile give their blocks back: what they hold may be all that keeps the last phase's slabs. (In use is
-// also one whose top has moved: its slab would only end, and be made again where no pages are.) And so does BigCache, whose
-// blocks serve one size only. Growth of all slabs together: where as many end as are made nothing is pinned, and what is
-// given back only comes back elsewhere; large blocks that come and go pin nothing either.
+// A block in a magazine pins its whole slab, and the slab's pages. So when a thread needs a slab, and slabs have grown, it
+// flushes the magazines that were not used meanwhile: their blocks may be all that pins the slabs of the last phase. (If its
+// top has moved, a magazine was used: its slabs would be retired, and soon made again on pages that are not resident.) BigCache
+// is emptied, too, because its blocks serve one size only. What counts is the growth of all slabs together: if as many are
+// retired as made, nothing is pinned, and a flush would not help; large blocks that come and go pin nothing either.
 #define TIDY_LEAST HAK_KIB(768)
 #define TIDY_MOST  HAK_MIB(2) // unless the thirty-second is more
 
-// By how much they have to grow: a thirty-second, at least half of a small heap.
+// By how much all slabs have to grow: a thirty-second; in a small heap half, from TIDY_LEAST to TIDY_MOST.
 static size_t tidy_step(size_t used)
 {
     const size_t half = used / 2 > TIDY_LEAST ? used / 2 : TIDY_LEAST;
@@ -276,7 +276,7 @@ bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
     return true;
 }
 
-// Up to a unit always: its last slab may hold as much anyway. And where no time may decide.
+// Does growing pay? Always up to a unit, because the class's last slab may hold as much anyway; and where no clock may decide.
 static bool is_to_grow(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -293,15 +293,15 @@ static bool is_to_grow(struct hak_cache *cache, unsigned size_class)
            hak_load_relaxed(&hak_options.deterministic) != 0;
 }
 
-// Blocks that go back and forth between magazine and slab
-// say that the magazine is smaller than the swing of the program: grow it, if that is worth it.
+// If blocks go back and forth between a magazine and slabs, the magazine is smaller than the
+// program's swing: grow it, if that pays.
 void hak_magazine_note(struct hak_cache *cache, unsigned size_class, bool flush)
     HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     magazine->is_used = true;
     if (HAK_UNLIKELY(cache->counted_bytes != cache->magazine_bytes)) {
-        count_grown(cache, cache->magazine_bytes); // it slept
+        count_grown(cache, cache->magazine_bytes); // the cache slept
     }
     if (magazine->flushed_last == flush) {
         if (magazine->in_a_row < HAK_SAME_MOST) {
@@ -341,7 +341,7 @@ bool hak_magazine_start_if_due(struct hak_cache *cache, unsigned size_class)
            magazine_start(cache, size_class);
 }
 
-// Move the blocks above those that are gone from it down to where these were. There is no fence.
+// Move the blocks down to the start of the array, over those below the bottom, which are gone. There is no fence.
 static void magazine_drop_down(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
@@ -366,7 +366,7 @@ static HAK_NOINLINE void magazine_spill(struct hak_cache *cache, unsigned size_c
     }
     if (held == hak_cache_magazine_slots(magazine)) {
         hak_count(&cache->magazines[size_class].counts.spills, 1);
-        // The lower half is the coldest: it goes, the rest moves down.
+        // The lower half is the colder one: flush it, and move the rest down.
         const uint32_t part = hak_magazine_part(magazine, held);
         uint32_t gone = magazine->bottom;
         if (gone < part) {
@@ -385,7 +385,7 @@ static HAK_NOINLINE void magazine_spill(struct hak_cache *cache, unsigned size_c
 void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *block)
     HAK_REQUIRES(&cache->owner.lock)
 {
-    // A class may be freed before it is ever allocated here: after a thread took over a cache.
+    // A thread that has taken over a dead cache may free blocks of a class before it allocates any.
     if (cache->magazines[size_class].base == NULL &&
         !hak_magazine_start_if_due(cache, size_class)) {
         hak_place place = block;

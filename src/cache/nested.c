@@ -6,17 +6,17 @@
 #include "cache/refuse.h"
 #include "os/os.h"
 
-// A piece has a power of two of bytes: a header, and the block behind it, further on if its alignment wants that.
+// A piece has 2^log2 bytes. It contains a block behind a header; with a large alignment, both lie further on in it.
 enum { GRAIN = 16, PIECE_LOG2_MIN = 5, PIECE_LOG2_MAX = HAK_SUPER_LOG2 - 1 };
 
 struct header {
-    size_t bytes;   // that the block has; 0: it is free
+    size_t bytes;   // of the block; 0: it is free
     uint32_t piece; // in grains from the start of the small heap
     uint32_t log2;  // of the piece's bytes
 };
 _Static_assert(sizeof(struct header) == GRAIN, "a block behind it is aligned");
 
-// A free piece. What says that the block is free stays, if its header is the first in the piece.
+// A free piece. `bytes` lies where the header's does, if the header is at the piece's start: it stays 0.
 struct link {
     size_t bytes;
     _Atomic(uint32_t) next;
@@ -31,15 +31,15 @@ HAK_TLS bool hak_is_nested;
 _Atomic(uint32_t) hak_nested_state;
 _Atomic(struct hak_nested_later *) hak_nested_waiting;
 
-// In grains: what of the small heap was never a piece begins there. The first is none, as 0 ends a list.
+// The first grain of the small heap that was never in a piece. Grain 0 is not used, because 0 ends a list.
 static _Atomic(uint32_t) fresh = 1;
-// The free pieces of each size, the last one freed first. Below 32 bits: which piece, 0: none. Above: how often the list has
-// changed, so that a piece which comes back meanwhile is no mistake.
+// The free pieces of each size, the last one freed first. The lower 32 bits: the first piece, 0: none. The upper ones: how often
+// the list has changed, against ABA.
 //   pushed by    any thread   piece_give   CAS, release
 //   popped by    any thread   piece_take   load, acquire; CAS
 static _Atomic(uint64_t) lists[PIECE_LOG2_MAX + 1];
 
-// NULL: it is inside already, as a listener may itself do what others listen to.
+// NULL: the thread is inside already, because a listener may itself make such a call.
 void *hak_nested_begin(void)
 {
     if (hak_is_nested) {
@@ -59,7 +59,7 @@ void hak_nested_end(void *before)
     }
 }
 
-// Map it, if nobody has.
+// Map the small heap, unless another thread has. False: it cannot be mapped.
 static bool is_ready(void)
 {
     uint32_t state = HAK_NESTED_NONE;
@@ -71,7 +71,7 @@ static bool is_ready(void)
         state = is_mapped ? HAK_NESTED_READY : HAK_NESTED_REFUSED;
         hak_store_release(&hak_nested_state, state); // pairs with: is_ready
     }
-    // For the time of that call. In a forked child it may have stayed with the parent.
+    // Another thread maps it: wait for the time of that call. In a forked child, that thread may not exist.
     for (unsigned looks = 0; state == HAK_NESTED_BUSY && looks < 100; looks++) {
         hak_os_wait(&hak_nested_state, HAK_NESTED_BUSY, 1);
         state = hak_load_acquire(&hak_nested_state); // pairs with: is_ready
@@ -94,7 +94,7 @@ static uint64_t changed(uint64_t list, uint32_t first)
     return ((list >> 32) + 1) << 32 | first;
 }
 
-// 0: there is none.
+// 0: the small heap is used up.
 static uint32_t piece_take_fresh(size_t bytes)
 {
     const size_t grains = bytes / GRAIN;
@@ -116,7 +116,7 @@ static uint32_t piece_take(unsigned log2)
         if (first == 0) {
             return piece_take_fresh((size_t)1 << log2);
         }
-        // It may be in use by now, and this any number: then the list has changed.
+        // The piece may be in use by now, and this any number: then the list has changed, and the CAS fails.
         const uint32_t next = hak_load_relaxed(&link_of(first)->next);
         if (hak_cas_relaxed(&lists[log2], &list, changed(list, next))) {
             return first;
@@ -152,7 +152,7 @@ static void *alloc_own(size_t bytes, size_t alignment)
     return block;
 }
 
-// What it is refused for is not looked into, as that takes locks.
+// Does not look into the cause of a refusal, because that takes locks.
 void *hak_nested_alloc(struct hak_request request)
 {
     void *block = alloc_own(request.bytes, request.alignment);
@@ -175,7 +175,7 @@ static void free_own(void *block)
     piece_give(header.piece, header.log2);
 }
 
-// Without memory to note it, a block stays in use for good.
+// If there is no memory to note the block, it stays in use for good.
 static void free_later(void *block)
 {
     struct hak_nested_later *later = alloc_own(sizeof *later, 1);

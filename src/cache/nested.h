@@ -1,16 +1,16 @@
-// nested.h -- malloc and free inside a call of ours that gives memory back.
+// nested.h -- malloc and free inside a call of ours that gives memory back to the system.
 //
-// Owns      a small heap of its own: 4 MiB at the beginning of the map's window, whose map slot nobody else has.
+// Owns      a small heap of its own: 4 MiB at the start of the map's window, whose map slot nothing else uses.
 // Threads   any; no lock.
 // Fails     hak_nested_alloc returns NULL, with errno set.
 //
-// Who listens to munmap and madvise (os/heard.h) is called by us in the middle of our work: with locks held, and with the
-// thread's cache half changed. If it allocates or frees, that must touch neither. So the thread has no cache for the time of such a
-// call, which leads all of malloc's family to its slow paths; and those come here. What is allocated here may live for as long as
-// the program likes, and is freed like any other block. What is freed inside of such a call waits for the next slow
-// path outside of it.
+// Libraries may listen to munmap and madvise (os/heard.h). We call such a listener in the middle of our work: with locks held,
+// and with the thread's cache half changed. If the listener allocates or frees, that must touch neither. So during such a call
+// the thread has no cache, which sends all of malloc's family to the slow paths; and those come here. A block allocated here
+// may live for as long as the program likes, and is freed like any other block. A block freed inside such a call waits for the
+// next slow path outside of it.
 //
-// A block has a header, and takes a power of two of bytes, which serve blocks of that size for good.
+// A block has a header. The block and its header take a power of two of bytes, which serves blocks of that size for good.
 #pragma once
 
 #include "base/atomic.h"
@@ -19,10 +19,10 @@
 #include "meta/map.h"
 #include "meta/size_class.h"
 
-// Is the calling thread inside of such a call?
+// Is the calling thread inside such a call?
 HAK_INTERNAL extern HAK_TLS bool hak_is_nested;
 
-// Around such a call: the first returns what the second is told.
+// Called before and after such a call; the second takes what the first returned.
 HAK_INTERNAL void *hak_nested_begin(void);
 HAK_INTERNAL void hak_nested_end(void *before);
 
@@ -31,7 +31,7 @@ HAK_INTERNAL void *hak_nested_alloc(struct hak_request request);
 HAK_INTERNAL void hak_nested_free(void *block);
 HAK_INTERNAL size_t hak_nested_usable(const void *block);
 
-// Has the small heap been made, and is this one of its addresses?
+// Does the small heap exist, and does `block` lie in it?
 HAK_INTERNAL extern _Atomic(uint32_t) hak_nested_state;
 enum hak_nested_states { HAK_NESTED_NONE, HAK_NESTED_BUSY, HAK_NESTED_READY, HAK_NESTED_REFUSED };
 HAK_INLINE bool hak_nested_owns(const void *block)
@@ -40,7 +40,7 @@ HAK_INLINE bool hak_nested_owns(const void *block)
            (uintptr_t)block - (uintptr_t)hak_map.window < HAK_SUPER_BYTES;
 }
 
-// Free what was freed inside. Outside, without a lock.
+// Free the blocks that were freed inside such calls. Only outside of them, without a lock.
 struct hak_nested_later;
 HAK_INTERNAL extern _Atomic(struct hak_nested_later *) hak_nested_waiting;
 HAK_INTERNAL void hak_nested_free_waiting_slow(void);

@@ -1,28 +1,28 @@
-// parcels.h -- parcels in which nothing is yet, or no longer.
+// parcels.h -- empty parcels: made, kept, and given back to the pool.
 //
 // Owns      hak_parcels: the memory of all parcels.
 // Threads   each function with the lock of the cache that it is about.
 // Fails     hak_parcel_make returns NULL without memory.
 //
-// One thread takes a parcel and fills it, another opens it and has it left over, and the one may never be the other. So
-// each cache keeps a few, and what it has too many goes to the pool by the batch, from where a batch is taken by who has
-// none (docs/decisions/0031). A cache that is not in use keeps none.
+// One thread takes an empty parcel and fills it; another opens it, and is left with it. Some threads only do the one, some
+// only the other. So each cache keeps a few empty parcels, gives surplus ones to the pool by the batch, and takes a batch
+// from there when it has none (docs/decisions/0031). A cache that is not in use keeps none.
 #pragma once
 
 #include "cache/cache.h"
 #include "meta/pool.h"
 #include "owner/inbox.h"
 
-// So many go to the pool together. A cache keeps fewer than twice as many: when it has given some, it does so again after
-// as many more, and takes some after as many less.
+// How many go to the pool together. A cache keeps fewer than twice as many: after a batch was given, the next is given when it
+// has as many more, or taken when it has as many fewer.
 enum { HAK_PARCELS_TOGETHER = 8 };
 
 HAK_INTERNAL extern struct hak_pool_shelf hak_parcels;
 
-// An empty one.
+// Take an empty parcel.
 HAK_INTERNAL struct hak_parcel *hak_parcel_make(struct hak_cache *cache)
     HAK_REQUIRES(&cache->owner.lock);
-// Put `block` of `bytes` into a parcel that has room. The thread whose outbox it is in. Step add of
+// Put `block` of `bytes` into a parcel that has room. Only the thread whose outbox has the parcel. Step add of
 // outbox.pml.
 HAK_INLINE void hak_parcel_add(struct hak_parcel *parcel, void *block, uint32_t bytes)
 {
@@ -31,10 +31,10 @@ HAK_INLINE void hak_parcel_add(struct hak_parcel *parcel, void *block, uint32_t 
     hak_store_release(&parcel->count, count + 1); // pairs with: parcel_count
     parcel->bytes += bytes;
 }
-// It is empty again: for the next ones that are filled here, or elsewhere.
+// Take back `parcel`, which is empty again, for reuse by this cache or by others.
 HAK_INTERNAL void hak_parcel_end(struct hak_cache *cache, struct hak_parcel *parcel)
     HAK_REQUIRES(&cache->owner.lock);
-// All of its empty ones go to the pool: the cache is not in use.
+// Give all empty parcels of the cache to the pool, because it is not in use.
 HAK_INTERNAL void hak_parcels_give_all(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
-// Are all that there are, wherever they are, more than a sixteenth of what they serve? A mebibyte may always be. A hint.
+// Do all parcels of the process together take more than a mebibyte plus a sixteenth of the heap? A hint.
 HAK_INTERNAL bool hak_parcels_are_too_many(void);

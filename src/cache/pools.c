@@ -5,7 +5,7 @@ _Atomic(bool) hak_pools_went_above;
 
 unsigned hak_pools_larger_class(unsigned size_class)
 {
-    // A block lies at a multiple of its size: the lowest bit of that is how it is aligned.
+    // A block lies at a multiple of its size, so its alignment is the lowest set bit of the size.
     const uint32_t bytes = hak_classes[size_class].bytes;
     const uint32_t alignment = bytes & -bytes;
     hak_pools_go_above();

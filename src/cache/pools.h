@@ -3,7 +3,7 @@
 // Threads   any; an option may change at any time, and counts from then on.
 //
 // A pool that is off leaves its requests to the next larger one. Magazines of its classes are never
-// filled, so that the fast paths need not know.
+// filled, so the fast paths need not check the options.
 #pragma once
 
 #include "base/options.h"
@@ -20,8 +20,8 @@ HAK_INLINE void hak_pools_go_above(void)
     }
 }
 
-// The pool of `size_class` is off: the next class whose pool is on and whose blocks are aligned as well. HAK_SMALL_CLASSES: there
-// is none, and a large block serves.
+// The pool of `size_class` is off: the next larger class whose pool is on, and whose blocks have the same alignment or more.
+// HAK_SMALL_CLASSES: there is none, and a large block serves.
 HAK_INTERNAL unsigned hak_pools_larger_class(unsigned size_class);
 
 HAK_INLINE bool hak_pools_have(size_t size_class)

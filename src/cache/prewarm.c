@@ -7,7 +7,7 @@
 #include "cache/seldom.h"
 #include "os/os.h"
 
-// Have the kernel give the pages of a block, whose content stays.
+// Fault in the pages of a block; its content stays.
 static void block_touch(char *block, size_t bytes)
 {
     const size_t page = hak_os_page_bytes();
@@ -29,7 +29,7 @@ static bool prewarm_class(struct hak_cache *cache, unsigned size_class)
         if (block == NULL) {
             return false;
         }
-        hak_magazine_spill(cache, size_class, block); // it fits: it has just come out
+        hak_magazine_spill(cache, size_class, block); // it fits, as it has just come out
     }
     const struct hak_magazine *magazine = &cache->magazines[size_class];
     if (magazine->base == NULL) {

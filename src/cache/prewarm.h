@@ -6,5 +6,5 @@
 
 #include "cache/cache.h"
 
-// Fill the magazines that are empty, and have the kernel give the pages of the blocks in all.
+// Refill the empty magazines, and fault in the pages of the blocks in all magazines.
 HAK_INTERNAL void hak_prewarm_cache(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);

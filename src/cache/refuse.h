@@ -9,5 +9,5 @@
 
 // Sets errno to ENOMEM and returns NULL.
 HAK_INTERNAL HAK_COLD void *hak_refuse(enum hak_refuse_reason reason, struct hak_request request);
-// The same for want of memory, which was tried for since `mark` (hak_refusal_mark).
+// The same for want of memory, which was refused since `mark` (hak_refusal_mark).
 HAK_INTERNAL HAK_COLD void *hak_refuse_memory(struct hak_request request, uint64_t mark);

@@ -11,20 +11,20 @@
 #include "owner/slabs.h"
 #include "owner/watch.h"
 
-// Do its slabs hold only what rules want together?
+// Does the owner serve only sites with a rule for short-lived or long-lived blocks?
 static bool is_apart(const struct hak_owner *owner)
 {
     return owner->role >= HAK_ROLE_SHORT;
 }
 
-// Only threads' caches take slabs from others: the end of a heap frees all that it owns, and a slab from elsewhere has blocks in
-// use; the shared cache has the orphans anyway.
+// Slabs move between threads' caches only. A heap frees all that it owns when it ends, and a slab from elsewhere has blocks in
+// use; the shared cache gives its slabs as orphans.
 static bool may_share(const struct hak_owner *a, const struct hak_owner *b)
 {
     return a->has_thread && b->has_thread && (a->role == b->role || (!is_apart(a) && !is_apart(b)));
 }
 
-// Out of its list, with both owners' locks.
+// Move a slab from one owner to another, out of its list. With both owners' locks.
 static void slab_take_over(struct hak_run *slab, struct hak_owner *from, struct hak_cache *cache)
 {
     hak_list_remove(&slab->link);
@@ -37,8 +37,8 @@ static bool may_take_orphans(const struct hak_owner *owner)
     return owner->has_thread && !is_apart(owner);
 }
 
-// Have the orphans a slab of the class, or could they have one when their inbox is emptied? A look without their lock: threads
-// for which there is none must not meet there.
+// Does the shared cache have an orphan of the class, or could it have one once its inbox is drained? Looks without its lock, to
+// avoid contention between threads for which there is none.
 static bool orphans_may_have(unsigned size_class)
 {
     return hak_slabs_has_spare(&hak_cache_shared.owner, size_class) ||
@@ -55,7 +55,7 @@ struct hak_run *hak_reclaim_slab(struct hak_cache *cache, unsigned size_class)
     struct hak_run *slab = NULL;
     hak_lock_take(&hak_cache_shared.owner.lock);
     hak_count(&hak_cache_shared.owner.events, 1);
-    hak_remote_drain(cache, &hak_cache_shared.owner, HAK_REMOTE_SOME); // others wait for the lock
+    hak_remote_drain(cache, &hak_cache_shared.owner, HAK_REMOTE_SOME); // others may want the lock
     slab = hak_slabs_first(&hak_cache_shared.owner, size_class);
     if (slab != NULL) {
         slab_take_over(slab, &hak_cache_shared.owner, cache);
@@ -64,21 +64,21 @@ struct hak_run *hak_reclaim_slab(struct hak_cache *cache, unsigned size_class)
     hak_slabs_note_spare(&hak_cache_shared.owner, size_class);
     hak_lock_drop(&hak_cache_shared.owner.lock);
     if (HAK_UNLIKELY(cache->is_direct)) {
-        hak_remote_post_all(cache); // its own frees never fill the parcels that are open now
+        hak_remote_post_all(cache); // its frees never fill the parcels that the drain began
     }
     return slab;
 }
 
 enum {
-    ASKED = 32,      // caches asked for one slab
-    LOOKS = 16,      // slabs looked at in one cache
-    SPARE = 4,       // a slab is taken when more than one in so many of its blocks is free
-    SOME = 8,        // dead caches broken up at a time
-    DEAD_LOOKS = 64, // and looked at
+    ASKED = 32,      // caches that are asked for one slab
+    LOOKS = 16,      // slabs of one list that are looked at
+    SPARE = 4,       // a slab is taken if more than 1/SPARE of its blocks are free
+    SOME = 8,        // dead caches that are broken up at a time
+    DEAD_LOOKS = 64, // dead caches of a role that are looked at for that
 };
 
-// Of the slabs of a list from `link` on the one with the most free blocks, if they are more than `best` has; NULL: more than
-// SPARE asks for.
+// The slab with the most free blocks among `best` and the first LOOKS slabs of a list from `link` on. If `best` is NULL, only slabs
+// count whose free blocks are more than SPARE asks for.
 static struct hak_run *slab_with_most(struct hak_list *list,
                                       struct hak_list *link,
                                       struct hak_run *best)
@@ -93,18 +93,18 @@ static struct hak_run *slab_with_most(struct hak_list *list,
     return best;
 }
 
-// The slab to part with: not the first, which the cache itself takes from.
+// The slab that the owner can best spare: not the first, which its cache takes blocks from.
 static struct hak_run *spare_slab_locked(struct hak_owner *owner, unsigned size_class)
     HAK_REQUIRES(&owner->lock)
 {
     struct hak_list *slabs = hak_slabs_of(owner, size_class);
     struct hak_list *swept = hak_slabs_swept(owner, size_class);
-    // An empty list's second item is its head.
+    // The second item of an empty list is its head.
     struct hak_run *best = slab_with_most(slabs, slabs->next->next, NULL);
     return slab_with_most(swept, hak_list_is_empty(slabs) ? swept->next->next : swept->next, best);
 }
 
-// Two caches' locks, against the order of ranks: the second by hak_lock_try. Step spare of owners.pml.
+// Holds two caches' locks, against the order of ranks: takes the second by hak_lock_try. Step spare of owners.pml.
 static struct hak_run *spare_slab_of(struct hak_owner *owner,
                                      struct hak_cache *cache,
                                      unsigned size_class)
@@ -144,7 +144,8 @@ struct hak_run *hak_reclaim_spare_slab(struct hak_cache *cache, unsigned size_cl
     return slab;
 }
 
-// Two caches' locks, against the order of ranks: the second by hak_lock_try. Step adopt of owners.pml.
+// Reclaim the slab of `block`, if its owner is dead and the thread allocates the class. Holds two caches' locks, against the order
+// of ranks: takes the second by hak_lock_try. Step adopt of owners.pml.
 static bool adopt(struct hak_cache *cache, void *block, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -195,10 +196,10 @@ bool hak_reclaim_or_post(struct hak_cache *cache, void *block, uint32_t entry)
     return has_sent;
 }
 
-// Slabs that become orphans while the shared cache's lock is held: some microseconds.
+// How many slabs become orphans while the shared cache's lock is held: some microseconds.
 enum { LEAVE_TOGETHER = 64 };
 
-// The first slab of the classes from `size_class` on, or of those without blocks to give; NULL: there is none.
+// A slab of the first class from `size_class` on that has one with free blocks, else one without; NULL: none is left.
 static struct hak_run *slab_from(struct hak_cache *cache, unsigned *size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -225,7 +226,7 @@ static void make_orphan(struct hak_owner *owner, struct hak_run *slab)
     hak_slabs_note_spare(&hak_cache_shared.owner, slab->size_class);
 }
 
-// True when the cache has no slabs any more. Step leave of owners.pml.
+// Retire the cache's slabs or make them orphans, at most `slabs` of them. True: none are left. Step leave of owners.pml.
 static bool leave(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->owner.lock)
 {
     unsigned size_class = 0;
@@ -247,7 +248,7 @@ static bool leave(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->
     return slab == NULL;
 }
 
-// The slabs of one; true when it had some. Step share of owners.pml.
+// Make orphans of some of the owner's slabs that fit. False: there are none. Step share of owners.pml.
 static bool share(struct hak_owner *owner, unsigned size_class, size_t alignment)
 {
     unsigned shared = 0;
@@ -290,7 +291,7 @@ bool hak_reclaim_break_up(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(
     hak_hook_flush(cache);
     hak_remote_post_all(cache);
     hak_bigcache_expire(cache, 0);
-    if (!is_apart(&cache->owner)) { // else its slabs wait for the next cache of its role
+    if (!is_apart(&cache->owner)) { // else the slabs stay, for the next thread with this role
         is_done &= leave(cache, slabs);
     }
     if (is_done) {
@@ -314,7 +315,7 @@ bool hak_reclaim_break_up_dead(struct hak_cache *cache, unsigned slabs)
     return is_whole;
 }
 
-// The registry's lock, against the order of ranks, by hak_lock_try.
+// Takes the registry's lock against the order of ranks, by hak_lock_try.
 unsigned hak_reclaim_break_up_some(void)
 {
     struct hak_cache *found[SOME];

@@ -11,11 +11,11 @@
 #include "cache/steal.h"
 #include "cache/take.h"
 
-// Blocks that one refill moves at most: enough that its own cost no longer shows.
+// The most blocks that one refill moves: enough that its fixed cost no longer shows.
 enum { REFILL_MAX = 128 };
 
-// Into the cache's magazine, which grows as with what its thread frees itself. False: a block of another owner, or
-// of a slab with samples.
+// Put `block` into its magazine, which may grow as if the thread had freed the block. False: the block has another owner, or
+// its slab has samples.
 static bool put_into_magazine(struct hak_cache *cache, void *block) HAK_REQUIRES(&cache->owner.lock)
 {
     const uint32_t size_class = hak_map_entry(block) - cache->owner.tag;
@@ -28,7 +28,7 @@ static bool put_into_magazine(struct hak_cache *cache, void *block) HAK_REQUIRES
     return true;
 }
 
-// The owner gets a parcel back. By class these are counted roughly: one look for a parcel must do.
+// Count the blocks of a parcel that came back, roughly: all for the class of its first, so that one look at the map is enough.
 static void count_returned(struct hak_cache *cache, const struct hak_parcel *parcel, uint32_t count)
 {
     const uint32_t size_class =
@@ -38,7 +38,7 @@ static void count_returned(struct hak_cache *cache, const struct hak_parcel *par
     }
 }
 
-// Blocks into the magazines first.
+// Put a parcel's blocks into magazines, if possible; if not, into their slabs.
 static void open_parcel(struct hak_cache *cache, struct hak_parcel *parcel)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -56,7 +56,7 @@ void hak_refill_by_parcels(struct hak_cache *cache, unsigned size_class, uint32_
     HAK_REQUIRES(&cache->owner.lock)
 {
     if (HAK_UNLIKELY(hak_load_relaxed(&cache->owner.loose) != NULL)) {
-        hak_remote_drain(cache, &cache->owner, HAK_REMOTE_ALL); // blocks from a time without memory
+        hak_remote_drain(cache, &cache->owner, HAK_REMOTE_ALL); // freed when there was no memory
     }
     struct hak_parcel *parcel;
     while (hak_cache_top(cache, size_class) - cache->magazines[size_class].base <= blocks &&
@@ -65,7 +65,7 @@ void hak_refill_by_parcels(struct hak_cache *cache, unsigned size_class, uint32_
     }
 }
 
-// A class without a magazine.
+// One block of a class without a magazine.
 static void *take_seldom(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -77,14 +77,14 @@ static void *take_seldom(struct hak_cache *cache, unsigned size_class)
     return block;
 }
 
-// Apart, so that a class without a magazine does not pay for the array on the stack.
+// Not inlined, so that a class without a magazine does not pay for the array on the stack.
 static HAK_NOINLINE void *magazine_fill(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {
     const struct hak_magazine *magazine = &cache->magazines[size_class];
     hak_count(&cache->magazines[size_class].counts.refills, 1);
     hak_refill_by_parcels(cache, size_class, (hak_cache_magazine_slots(magazine) + 1) / 2);
-    // Parcels may have changed the magazine.
+    // Opened parcels may have changed the magazine, so its size is read here.
     const uint32_t want = hak_hook_refill(
         cache, size_class, hak_magazine_part(magazine, hak_cache_magazine_slots(magazine)));
     hak_place *top = hak_cache_top(cache, size_class);
@@ -119,7 +119,7 @@ void *hak_refill(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cac
     } else {
         void *block = hak_steal_fenced(cache, size_class);
         if (block != NULL) {
-            return block; // it only looked empty
+            return block; // the magazine only looked empty
         }
         magazine->bottom = 0;
         hak_cache_set_top(cache, size_class, magazine->base + 1);

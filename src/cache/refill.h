@@ -1,4 +1,4 @@
-// refill.h -- filling a magazine that is empty.
+// refill.h -- refilling an empty magazine.
 //
 // Threads   the cache's own thread, or the holder of a heap's lock.
 // Fails     NULL without memory.
@@ -10,7 +10,7 @@
 HAK_INTERNAL void *hak_refill(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock);
 
-// Open parcels, blocks into the magazines, until that of the class has `blocks` more.
+// Open parcels, and put their blocks into magazines, until the magazine of the class has `blocks`.
 HAK_INTERNAL void hak_refill_by_parcels(struct hak_cache *cache,
                                         unsigned size_class,
                                         uint32_t blocks) HAK_REQUIRES(&cache->owner.lock);

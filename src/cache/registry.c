@@ -61,11 +61,11 @@ static struct hak_cache *registry_add_locked(enum hak_owner_role role)
     return cache;
 }
 
-// Dead caches that are asked whether their lock is free.
+// How many dead caches are asked whether their lock is free.
 enum { REVIVE_LOOKS = 4 };
 
-// The one that died last: what it has is the likeliest to be in the processor's cache. Not one that is broken up at this
-// moment, which may take long. Step take_over of registry.pml, step revive of owners.pml. Unproven: which lock it is.
+// Revive the dead cache that died last, because its data is the likeliest to be in the processor's cache; but none that is just
+// being broken up, which may take long. Step take_over of registry.pml, step revive of owners.pml. Unproven: which lock it is.
 static struct hak_cache *registry_revive_locked(enum hak_owner_role role, struct hak_cache *wanted)
     HAK_REQUIRES(&hak_registry.lock) HAK_UNPROVEN
 {
@@ -113,8 +113,8 @@ void hak_registry_bury_locked(struct hak_cache *cache) HAK_REQUIRES(&hak_registr
     hak_list_push(&hak_registry.dead[cache->owner.role], &cache->dead_link);
 }
 
-// Those behind it have waited for longer, and the sweeper looks after them. Without a sweeper one waits for the next of a
-// line of threads.
+// Those behind it have waited for longer, and the sweeper breaks them up. Without a sweeper, one whole cache stays for the next
+// thread of a sequence.
 struct hak_cache *hak_registry_surplus_locked(enum hak_owner_role role, bool has_sweeper)
     HAK_REQUIRES(&hak_registry.lock)
 {

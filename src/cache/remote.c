@@ -17,13 +17,13 @@ static struct hak_owner *parcel_owner(struct hak_parcel *parcel)
     return NULL; // a sweep has emptied it
 }
 
-// Until no more than so many bytes wait.
+// Open parcels of the owner's inbox until at most `bytes` wait there.
 static void inbox_lower_locked(struct hak_cache *self, struct hak_owner *owner, size_t bytes)
     HAK_REQUIRES(&self->owner.lock, &owner->lock);
 
-// Drain a part of an inbox that is too full, of another owner or of `cache` itself. What is left the owner's thread
-// takes straight into its magazines when it comes to that. What is not its own comes back into the outboxes, whose parcels may be
-// full with that: nobody helps while it helps, so that this ends. Step help of parcels.pml. Unproven: one lock or two, the
+// Drain a part of an inbox that is too full: another owner's, or the cache's own. The rest is left to the owner's thread, which
+// can put blocks straight into its magazines. Blocks of other owners go into the outboxes of `cache`, which may fill parcels and
+// send them; a cache that helps does not help again, so that this ends. Step help of parcels.pml. Unproven: one lock or two, the
 // second against the order of ranks, by hak_lock_try.
 static void inbox_help(struct hak_cache *cache, struct hak_owner *owner, size_t bytes)
     HAK_REQUIRES(&cache->owner.lock) HAK_UNPROVEN
@@ -40,8 +40,8 @@ static void inbox_help(struct hak_cache *cache, struct hak_owner *owner, size_t 
     }
 }
 
-// Push a parcel onto its owner's inbox. The owner may have changed since it was begun, and there may be blocks of others:
-// the receiver sends on what is not its own. Step send of parcels.pml, step send_locked of outbox.pml.
+// Push a parcel onto the inbox of its first block's owner. Slabs may have changed owners since it was begun, and it may be mixed:
+// the receiver sends on the blocks of others. Step send of parcels.pml, step send_locked of outbox.pml.
 static void parcel_send_locked(struct hak_cache *cache, struct hak_parcel *parcel)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -60,8 +60,8 @@ static void parcel_send_locked(struct hak_cache *cache, struct hak_parcel *parce
     }
 }
 
-// Put all blocks of a parcel that are the owner's of the one at `first` into their slabs; none if its lock is not free.
-// Two caches' locks, against the order of ranks: the second by hak_lock_try.
+// Put those blocks of a parcel into their slabs that have the same owner as the one at `first`, if that owner's lock is free.
+// Holds two caches' locks, against the order of ranks: takes the second by hak_lock_try.
 static void parcel_put_locked(struct hak_cache *cache, struct hak_parcel *parcel, uint32_t first)
     HAK_REQUIRES(&cache->owner.lock) HAK_UNPROVEN
 {
@@ -83,8 +83,8 @@ static void parcel_put_locked(struct hak_cache *cache, struct hak_parcel *parcel
     }
 }
 
-// A parcel with blocks of several owners, or with a few: into their slabs, one owner after another. What owners have whose
-// lock is not free is handed over: they are at work.
+// Put the blocks of a mixed or nearly empty parcel into their slabs, one owner after another. If an owner's lock is not free, its
+// thread is at work: the parcel is sent with its blocks.
 static void parcel_share_out_locked(struct hak_cache *cache, struct hak_parcel *parcel)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -113,7 +113,7 @@ static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbo
     }
 }
 
-// The blocks in the parcel that another thread may be filling: those below this are there.
+// How many blocks can be read in a parcel that another thread may be filling.
 static uint32_t parcel_count(const struct hak_parcel *parcel)
 {
     return parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: hak_parcel_add
@@ -140,7 +140,7 @@ bool hak_remote_post(struct hak_cache *cache, void *block, uint32_t entry)
     return true;
 }
 
-// Without helping: that could fill an outbox again which was passed already.
+// Does not help drain inboxes: that could fill an outbox again that the loop has passed.
 void hak_remote_post_all(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     const bool was_helping = cache->is_helping;
@@ -196,7 +196,7 @@ void hak_remote_route(struct hak_cache *self, struct hak_owner *owner, void *blo
     }
     if (HAK_MAP_TAG(entry) == owner->tag) {
         hak_slabs_put(owner, slab, block);
-    } else if (HAK_MAP_TAG(entry) == self->owner.tag) { // the slab was taken over meanwhile
+    } else if (HAK_MAP_TAG(entry) == self->owner.tag) { // `self` has reclaimed the slab meanwhile
         hak_slabs_put(&self->owner, slab, block);
     } else if (!hak_load_relaxed(&hak_slabs_end_nothing) && !hak_remote_post(self, block, entry)) {
         hak_inbox_push_loose(block);

@@ -1,18 +1,17 @@
-// remote.h -- blocks of other owners that the thread frees, and what others have freed of one's own.
+// remote.h -- remote frees: blocks of other owners that the thread frees, and its own blocks that others have freed.
 //
+// A thread gathers the blocks of another owner in a parcel, and sends the parcel when it is full (owner/inbox.h).
+// The owner's thread drains its inbox when it next runs out of blocks. If it does not, a sender after which
+// too much waits drains some of it (with the owner's lock).
 //
-// A thread gathers the blocks of another owner in a parcel, and hands the parcel over when it is full (owner/inbox.h).
-// The owner's thread empties its inbox when it next runs out of blocks; when it does not come
-// to that, whoever sent too much does some of it (with the owner's lock).
-//
-// A thread fills HAK_OUTBOXES parcels at a time. Owners that have the same outbox share its parcel; when that is full,
-// and when a parcel is handed over that is nearly empty, its blocks go straight into their slabs, those of each owner
-// together (with its lock, if that is free). So parcels are few and full, and what they take of memory is bounded:
-// when it is more than a sixteenth of the heap and a mebibyte, whoever sends one empties the inbox that it goes to.
+// A thread fills HAK_OUTBOXES parcels at a time. Owners that fall to the same outbox share its parcel. When a shared
+// parcel is sent, or one that is nearly empty, its blocks go straight into their slabs, one owner after the other
+// (with the owner's lock, if that is free). So parcels are few and full, and their memory is bounded: if they take
+// more than a mebibyte plus a sixteenth of the heap, a sender drains the inbox that it sends to.
 //
 // A thread that allocates the class itself keeps most of the larger blocks in its magazine (hak_remote_keep).
 //
-// Blocks of a heap are never in parcels: whoever frees one waits for the heap's lock.
+// Blocks of a heap are never in parcels: a thread that frees one waits for the heap's lock.
 #pragma once
 
 #include <limits.h>
@@ -22,7 +21,7 @@
 #include "cache/fast_path.h"
 #include "cache/parcels.h"
 
-// Is an entry that of a small block of another owner, no heap and no sample?
+// Is it the map entry of a small block of another owner that is no heap, in a slab without samples?
 HAK_INLINE bool hak_remote_is_for(const struct hak_cache *cache, uint32_t entry)
 {
     const uint32_t tag = entry - HAK_MAP_CLASS(entry); // with the mark of samples
@@ -30,20 +29,20 @@ HAK_INLINE bool hak_remote_is_for(const struct hak_cache *cache, uint32_t entry)
            !hak_tag_is_heap(tag);
 }
 
-// The outbox for blocks of an owner; a parcel of his alone is open if it has his tag.
+// The outbox for blocks of an owner. If the outbox has the owner's tag, its parcel is for that owner only.
 HAK_INLINE struct hak_outbox *hak_remote_outbox(struct hak_cache *cache, uint32_t entry)
 {
     return &cache->outboxes[(entry >> 8) % HAK_OUTBOXES];
 }
 
-// The first class of which blocks stay. Two threads with neighbours of smaller ones would use what a processor fetches together:
-// two lines of 64 bytes (Intel's optimization manual, "spatial prefetcher"). Up to 128 bytes classes go by 16.
+// The smallest class whose blocks stay. Smaller neighbours in use by two threads would cause false sharing: a processor fetches
+// two lines of 64 bytes together (Intel's optimization manual, "spatial prefetcher"). Up to 128 bytes, classes are 16 bytes apart.
 #define HAK_KEEP_FIRST (2 * HAK_CACHE_LINE / 16 - 1)
-// One in so many goes to its owner: so what has crossed once is back in time, and slabs of dead owners are taken over.
+// One in so many goes to its owner, so that kept blocks return in time, and slabs of dead owners are reclaimed.
 enum { HAK_KEEP_TURNS = 16 };
 
-// Keep `block`, which is another thread's, for what this one allocates next: false when its magazine is full, or it has none, as a
-// thread that only frees. Whoever flushes the magazine sends it to its owner. docs/decisions/0057.
+// Keep `block`, another thread's, in this thread's magazine, to be allocated next. False: the magazine is full, or there is none,
+// as in a thread that only frees. A flush of the magazine sends the block to its owner. docs/decisions/0057.
 HAK_INLINE bool hak_remote_keep(struct hak_cache *cache, void *block, uint32_t entry)
 {
     const uint32_t size_class = HAK_MAP_CLASS(entry);
@@ -61,8 +60,8 @@ HAK_INLINE bool hak_remote_keep(struct hak_cache *cache, void *block, uint32_t e
     return true;
 }
 
-// Free `block`, whose map entry is `entry`, into the parcel that is open for its owner: false when there
-// is none, or it would be full with that, or its entry is marked: it may be a sample. `cache`: the calling
+// Free `block`, whose map entry is `entry`, into the parcel that is open for its owner. False: there is none, the
+// block would fill it, or the entry is marked, as the block may be a sample. `cache`: the calling
 // thread's.
 HAK_INLINE bool hak_remote_add(struct hak_cache *cache, void *block, uint32_t entry)
 {
@@ -81,12 +80,12 @@ HAK_INLINE bool hak_remote_add(struct hak_cache *cache, void *block, uint32_t en
     return true;
 }
 
-// The same when that was not possible: `entry` has another owner's tag, no heap's. With the lock. False: no memory for a
-// parcel.
+// The same if hak_remote_add has failed: opens a parcel, or sends one that is full. `entry` has another owner's tag, no heap's.
+// With the lock. False: no memory for a parcel.
 HAK_INTERNAL bool hak_remote_post(struct hak_cache *cache, void *block, uint32_t entry)
     HAK_REQUIRES(&cache->owner.lock);
-// Hand over everything that waits in the outboxes, and give up all empty parcels. With the lock; the thread, or a sweep
-// (`self`) for a thread that sleeps.
+// Send everything that waits in the outboxes, and give all empty parcels to the pool. With the lock. The second is for a sweep
+// (`self`), of a cache whose thread sleeps.
 HAK_INTERNAL void hak_remote_post_all(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 HAK_INTERNAL void hak_remote_send_on(struct hak_cache *self, struct hak_cache *cache)
     HAK_REQUIRES(&self->owner.lock, &cache->owner.lock);
@@ -94,16 +93,16 @@ HAK_INTERNAL void hak_remote_send_on(struct hak_cache *self, struct hak_cache *c
 HAK_INTERNAL bool hak_remote_is_empty(const struct hak_cache *cache)
     HAK_REQUIRES(&cache->owner.lock);
 
-// Put the waiting blocks of `owner` into their slabs: those of `parcels` parcels. `self` sends on what is not the owner's any more.
-// Both locked. False when none are left.
+// Put the blocks of the owner's next `parcels` parcels, and its loose blocks, into their slabs. `self` sends on blocks that are not
+// the owner's any more. Both locked. False: no parcels are left.
 enum { HAK_REMOTE_ALL = INT_MAX, HAK_REMOTE_SOME = 8, HAK_REMOTE_MANY = 64 };
 HAK_INTERNAL bool hak_remote_drain(struct hak_cache *self, struct hak_owner *owner, int parcels)
     HAK_REQUIRES(&self->owner.lock, &owner->lock);
-// Put `block` into its slab if `owner` owns it, else send it to its owner through `self`. Both locked.
+// Put `block` into its slab if `owner` or `self` owns it; if not, send it to its owner from an outbox of `self`. Both locked.
 HAK_INTERNAL void hak_remote_route(struct hak_cache *self, struct hak_owner *owner, void *block)
     HAK_REQUIRES(&self->owner.lock, &owner->lock);
-// As above the block in places[0], or NULL, and as many as follow it in the same slab, of `count`.
-// Returns how many.
+// The same with the block in places[0], or NULL, and with those of the `count` places that follow it in the same
+// slab. Returns how many places it is done with.
 HAK_INTERNAL unsigned hak_remote_route_row(struct hak_cache *self,
                                            struct hak_owner *owner,
                                            hak_place *places,

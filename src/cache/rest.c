@@ -62,7 +62,7 @@ void hak_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
     hak_hook_rest(cache);
     hak_magazine_end_all(cache);
     move_counts(cache);
-    // From here on each page may be as it is, or zeros.
+    // From here on, each page may keep its content or become zeros.
     HAK_EACH_LISTED (&cache->owner, size_class) {
         cache->owner.classes[size_class].slabs.next = NULL;
         cache->magazines[size_class].growth = (struct hak_growth){0};

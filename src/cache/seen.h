@@ -7,17 +7,17 @@
 #include "base/options.h"
 #include "cache/hooks.h"
 
-// A feature looks at each block, and puts so many bytes behind it. Written before main.
+// Does a feature check each block, and how many bytes does it put behind it? Written before main.
 HAK_INTERNAL extern bool hak_seen_all;
 HAK_INTERNAL extern size_t hak_seen_behind_bytes;
 
-// What the program may use of a small block of so many bytes.
+// How many bytes the program may use of a small block of `block_bytes`.
 HAK_INLINE size_t hak_seen_usable(const void *block, size_t block_bytes)
 {
     return HAK_UNLIKELY(hak_seen_all) ? hak_hook_usable(block, block_bytes) : block_bytes;
 }
 
-// Do calls of malloc fail that need not?
+// Do calls of malloc fail on purpose?
 HAK_INLINE bool hak_seen_injects(void)
 {
     return (hak_load_relaxed(&hak_options.fail_at) | hak_load_relaxed(&hak_options.fail_rate)) != 0;

@@ -66,7 +66,7 @@ void *hak_malloc_slow(size_t bytes, size_t size_class, struct hak_cache *cache)
     return hak_hook_malloc(bytes, size_class, cache, HAK_SITE, HAK_MALLOC_ALIGNMENT);
 }
 
-// What waits is looked at when a slab has ended, too: where blocks are freed in no order, the last few thousand end nearly all.
+// Looks at the budget also if a slab was retired: when blocks are freed in no order, the last few thousand retire nearly all slabs.
 void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block)
 {
     const uint64_t begin = hak_timing_begin();
@@ -79,7 +79,7 @@ void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block)
     const uint64_t spilled = hak_load_relaxed(spilled_blocks);
     const size_t before = cache->owner.returned_bytes;
     hak_magazine_spill(cache, size_class, block);
-    const size_t returned = cache->owner.returned_bytes; // may be the rest of unused pages
+    const size_t returned = cache->owner.returned_bytes; // may leave whole pages free
     const bool is_much = returned / HAK_UNIT_BYTES != before / HAK_UNIT_BYTES ||
                          hak_load_relaxed(ended_slabs) != ended;
     hak_sweep_cache_if_due_locked(
@@ -91,7 +91,7 @@ void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block)
     }
 }
 
-// The owner is asked for first: once the block is posted, its slab may end at any moment.
+// Looks up the owner first: once the block is posted, its slab may be retired at any moment.
 static void post(struct hak_cache *cache, void *block, uint32_t entry)
 {
     const uint64_t begin = hak_timing_begin();
@@ -113,7 +113,7 @@ static void free_large(struct hak_cache *cache, void *block, uint32_t entry)
     hak_timing_end(HAK_TIMING_large_free, begin);
 }
 
-// `site` of the hook: the program's call, as all between are tail calls.
+// HAK_SITE is the program's call here, because all calls between are tail calls.
 HAK_NOINLINE void hak_slow_free_rest(void *block, uint32_t entry)
 {
     struct hak_cache *cache = hak_cache_self;
@@ -123,7 +123,7 @@ HAK_NOINLINE void hak_slow_free_rest(void *block, uint32_t entry)
     if (HAK_UNLIKELY(cache == &hak_cache_nobody)) {
         cache = hak_start_thread(block);
         if (cache == NULL) {
-            cache = &hak_cache_shared; // it can have none now
+            cache = &hak_cache_shared; // the thread can have none now
         }
     }
     hak_direct_follow(cache);
@@ -143,7 +143,7 @@ HAK_NOINLINE void hak_slow_free_rest(void *block, uint32_t entry)
     }
 }
 
-// All but a large block that BigCache has taken, and a block of another owner that stays here or that an open parcel has.
+// The slow part of free: a block that went neither into BigCache, nor into a magazine as a remote free, nor into an open parcel.
 static HAK_NOINLINE void free_seldom(void *block, struct hak_cache *cache, uint32_t entry)
 {
     if (hak_dying_now()) {
@@ -158,8 +158,8 @@ static HAK_NOINLINE void free_seldom(void *block, struct hak_cache *cache, uint3
     }
 }
 
-// In the order of what a busy program needs fast: a large block that finds its place in the
-// cache, a block of another owner, and the rest.
+// First what a busy program needs fast: a large block whose place in BigCache is empty, then a
+// remote free, then the rest.
 HAK_INLINE void free_usual(void *block, struct hak_cache *cache)
 {
     if (hak_large_keep(cache, block)) {
@@ -171,7 +171,7 @@ HAK_INLINE void free_usual(void *block, struct hak_cache *cache)
     }
 }
 
-// A cache without magazines sends nothing: nobody looks at what goes into parcels.
+// A cache without magazines sends no parcels, because blocks in parcels are not checked.
 void hak_slow_free(void *block, struct hak_cache *cache)
 {
     if (cache->is_direct) {
@@ -187,7 +187,7 @@ static HAK_NOINLINE void wake_and_free(void *block, struct hak_cache *cache)
     hak_hook_free(block, cache);
 }
 
-// All that it does are tail calls: each free of mode secure comes this way.
+// Makes only tail calls, because each free of mode secure comes this way.
 static HAK_NOINLINE void free_apart(void *block, struct hak_cache *cache)
 {
     if (hak_dying_now()) {
@@ -200,7 +200,7 @@ static HAK_NOINLINE void free_apart(void *block, struct hak_cache *cache)
     }
 }
 
-// One check, and tail calls: these 40 instructions are what freeing for others and BigCache cost.
+// One check, then tail calls: these 40 instructions are the cost of remote frees and of BigCache.
 void hak_free_slow(void *block, struct hak_cache *cache)
 {
     const unsigned is_unusual =

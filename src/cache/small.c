@@ -23,7 +23,7 @@ HAK_INLINE void *take_once(struct hak_cache *cache, struct hak_request request, 
     hak_lock_take(&cache->owner.lock);
     hak_count(&cache->owner.events, 1);
     void *block = hak_hook_take(cache, size_class, request.bytes, &note);
-    hak_watch_note(&cache->owner); // its thread may have found it awake, and waited since
+    hak_watch_note(&cache->owner); // the cache may have fallen asleep while we waited for the lock
     hak_lock_drop(&cache->owner.lock);
     if (HAK_UNLIKELY(note != 0)) {
         hak_hook_taken(block, request, note);
@@ -56,7 +56,7 @@ static void *take_swept(struct hak_cache *cache,
     return block;
 }
 
-// There are units for a slab, and the pool has no memory to describe it: with one more there is some.
+// If there are units for a slab, but the pool has no memory for its descriptors: give the pool a unit, and try again.
 static void *take_fed(struct hak_cache *cache, struct hak_request request, unsigned size_class)
 {
     return hak_feed_pool(hak_arena_shard(cache->owner.tag),
@@ -66,7 +66,7 @@ static void *take_fed(struct hak_cache *cache, struct hak_request request, unsig
                : NULL;
 }
 
-// Out of slabs that are there, of the class or of one above it with blocks that are so aligned.
+// Take a block of a slab that exists, of the class or of a larger one with that alignment.
 static void *take_above(struct hak_cache *cache, struct hak_request request, unsigned size_class)
 {
     void *block = NULL;
@@ -82,10 +82,10 @@ static void *take_above(struct hak_cache *cache, struct hak_request request, uns
     return block;
 }
 
-// Others may take what was shared: as often it is shared again.
+// How often slabs are shared for one request: other threads may take them first.
 enum { SHARED_MOST = 8 };
 
-// The same, and of slabs of other threads.
+// The same, also of other threads' slabs.
 static void *take_shared(struct hak_cache *cache, struct hak_request request, unsigned size_class)
 {
     void *block = take_above(cache, request, size_class);
@@ -97,7 +97,7 @@ static void *take_shared(struct hak_cache *cache, struct hak_request request, un
     return block;
 }
 
-// Where no row of units is long enough for a slab, or nothing is left to describe one, there may be a unit.
+// If no run of free units is long enough for a slab, or a slab cannot be described, a single unit may be free.
 static void *take_unit(struct hak_cache *cache,
                        struct hak_request request,
                        unsigned size_class,
@@ -121,7 +121,7 @@ static HAK_COLD void *take_scarce(struct hak_cache *cache,
     block = block != NULL ? block : take_fed(cache, request, size_class);
     block = block != NULL ? block : take_shared(cache, request, size_class);
     if (block == NULL && own != cache && cache->owner.has_thread) {
-        block = take_shared(own, request, size_class); // a rule's cache takes no slabs of others
+        block = take_shared(own, request, size_class); // some companions take no slabs of others
     }
     return block != NULL ? block : take_unit(own, request, size_class, mark);
 }

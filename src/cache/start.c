@@ -1,9 +1,9 @@
 // start.c -- see start.h.
 //
-// The first allocation may come from the dynamic loader, before any constructor and before the
-// environment is there. So all comes up in the first slow path, with the default options; those of
-// the environment follow in a constructor. By then the program may have threads already, if another
-// constructor came before ours.
+// The first allocation may come from the dynamic loader, before any constructor has run and before the
+// environment can be read. So the first slow path starts everything, with the default options; a constructor
+// reads the options of the environment. By then the program may have threads already, if another
+// constructor ran before ours.
 #include "cache/start.h"
 
 #include "cache/bigcache.h"
@@ -27,7 +27,7 @@ static bool start_tables(void)
         return true;
     }
     hak_lock_take(&hak_registry.lock);
-    // A map that came up before memory ran out stays.
+    // An earlier try may have started the map, and then have run out of memory.
     const bool is_first = !hak_arena_is_started() && (hak_map.window != NULL || hak_map_start());
     if (is_first) {
         hak_arena_start();
@@ -52,12 +52,12 @@ void hak_start_process(void)
         hak_defaults_fit();
         hak_refusal_start();
     }
-    hak_thread_start(); // the program may take all keys before it allocates
+    hak_thread_start(); // now, because the program may use up all keys before it allocates
     hak_fork_start();
     hak_hook_start();
     struct hak_cache *cache = hak_cache_self;
     if (cache == &hak_cache_nobody) {
-        return; // the options were there before
+        return; // nothing was allocated before the options were known
     }
     if (hak_load_relaxed(&hak_options.deterministic) != 0) {
         static const char line[] =

@@ -7,9 +7,9 @@
 // A magazine whose top did not move for this many looks is not in use.
 enum { IDLE_LOOKS = 3 };
 
-// Is the noted block still in the magazine, whose top is `top`? True unless the thread has passed
-// the fence. The place must be read after top: a thread that came back above the fence has put a
-// block into it before.
+// Is the block in `fenced` still the magazine's, whose top is `top`? True unless the thread has passed the
+// fence. The fence's place must be read after top: a thread that has come back above the fence has put
+// a block into that place before.
 static bool fence_stands(const struct hak_magazine *magazine, const hak_place *top)
 {
     return top > magazine->base + magazine->fence &&
@@ -39,7 +39,7 @@ void hak_steal_unfence(struct hak_cache *cache, unsigned size_class)
     magazine->fence = 0;
 }
 
-// It holds one block or none, which a fence leaves to its thread.
+// Does it hold at most the one block that a fence leaves to the thread?
 static bool is_too_low(const struct hak_magazine *magazine, const hak_place *top)
 {
     return top - magazine->base - 2 <= (ptrdiff_t)magazine->bottom;
@@ -59,7 +59,7 @@ void hak_steal_note_tops(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.loc
     }
 }
 
-// Step fence of steal.pml. True when a fence was put up or one is waiting.
+// Put up a fence, if the magazine is not in use or `all` is set. True: there is a fence now. Step fence of steal.pml.
 static bool fence_put(struct hak_cache *cache, unsigned size_class, bool all)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
@@ -89,7 +89,7 @@ static bool fence_put(struct hak_cache *cache, unsigned size_class, bool all)
     return true;
 }
 
-// Step judge of steal.pml, with `top` as it was read after the barrier.
+// Flush the fenced block and those below, if `top`, read after the barrier, proves that it is safe. Step judge of steal.pml.
 static void fence_judge(struct hak_cache *self,
                         struct hak_cache *cache,
                         unsigned size_class,
@@ -136,7 +136,7 @@ bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool a
     if (!any) {
         return is_none_in_use(cache);
     }
-    if (!hak_os_barrier_all()) { // without it every fence stays undecided
+    if (!hak_os_barrier_all()) { // without a barrier, every fence stays undecided
         return false;
     }
     const hak_place *tops[HAK_SMALL_CLASSES];
@@ -144,8 +144,8 @@ bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool a
         tops[i] = hak_load_acquire(
             &cache->top[hak_cache_top_number(cache, i)]); // pairs with: hak_os_barrier_all
     }
-    // Where a processor may show two stores in another order than they were made, the places are
-    // read after a second barrier.
+    // If other processors may see two stores in another order than they were made, a second barrier is needed
+    // before the places are read.
     if (!HAK_STORES_IN_ORDER && !hak_os_barrier_all()) {
         return false;
     }

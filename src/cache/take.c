@@ -7,7 +7,7 @@
 #include "cache/reclaim.h"
 #include "owner/slabs.h"
 
-// The slab to take from; NULL when none has blocks to give. One that was swept is so no longer.
+// The slab to take from; NULL when none has blocks to give. A swept slab moves to the list of those in use.
 static struct hak_run *slab_to_take_from(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_run *slab = hak_slabs_first(&cache->owner, size_class);
@@ -33,7 +33,7 @@ static void slab_list_if_full(struct hak_cache *cache, struct hak_run *slab)
     }
 }
 
-// From ended threads, from caches that can spare one, or a new one. NULL without memory.
+// An orphan, a slab that another cache can spare, or a new one. NULL without memory.
 static struct hak_run *slab_from_elsewhere(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -53,7 +53,7 @@ static struct hak_run *slab_from_elsewhere(struct hak_cache *cache, unsigned siz
     return slab;
 }
 
-// To those that it takes from.
+// Put `slab`, if any, into the list that the cache takes blocks from.
 static struct hak_run *slab_add(struct hak_cache *cache, struct hak_run *slab)
 {
     if (slab != NULL) {

@@ -17,9 +17,9 @@ static pthread_key_t thread_key;
 static _Atomic(bool) thread_key_is_made; // the registry's lock; read by any
 
 // The C library calls the destructors of a thread's keys in rounds, as long as one of them
-// sets its key again, four rounds at most (POSIX's PTHREAD_DESTRUCTOR_ITERATIONS). Others'
-// destructors still allocate and free: ours waits for the last round (under ThreadSanitizer, whose
-// runtime leaves in the last round, the second).
+// sets its key again, four rounds at most (POSIX's PTHREAD_DESTRUCTOR_ITERATIONS). Destructors of
+// others may still allocate and free, so ours waits for the last round (under ThreadSanitizer for the second,
+// because its runtime ends in the last).
 #define LAST_ROUND (HAK_TSAN ? 2 : PTHREAD_DESTRUCTOR_ITERATIONS)
 
 static void thread_end(void *value)
@@ -28,8 +28,8 @@ static void thread_end(void *value)
     if (hak_dying_now()) {
         return;
     }
-    // A cache that was first needed by a destructor gets fewer rounds: it ends when one has passed
-    // without anything happening.
+    // If a destructor was the first to need the cache, fewer rounds are left: the cache ends after a round
+    // without an event.
     const uint64_t events = hak_load_relaxed(&cache->owner.events);
     const bool is_quiet = cache->exit_rounds > 0 && events == cache->exit_events;
     cache->exit_events = events;
@@ -43,10 +43,10 @@ static void thread_end(void *value)
     hak_os_thread_ends();
 }
 
-// Who begins with a free may be a thread that ends: destructors of keys free in the last round, when ours is not called any more,
-// and the C library behind all of them. A cache made then would never end. So the first frees go without one, straight into
-// their slabs, as those after a cache's end; unless the block is a dead cache's, whose thread this
-// one follows.
+// A thread whose first call is a free may be at its end: destructors of keys free in the last round, when ours is not called
+// any more, and the C library frees after all of them. A cache made then would never end. So the first frees of a thread go
+// without a cache, straight into slabs, as those after a cache's end do; unless the block is a dead cache's: then the
+// thread follows that cache's thread, and takes the cache.
 enum { FREES_WITHOUT_CACHE = 1024 };
 static HAK_TLS uint32_t frees_without_cache;
 
@@ -56,7 +56,7 @@ static bool does_without_cache(const void *block, const struct hak_owner *owner)
     return block != NULL && !follows && frees_without_cache++ < FREES_WITHOUT_CACHE;
 }
 
-// With no lock of ours: the function may be a tool's, which allocates.
+// With no lock of ours: a tool may replace the C library's function by its own, which may allocate.
 void hak_thread_start(void)
 {
     pthread_key_t key;
@@ -75,7 +75,7 @@ void hak_thread_start(void)
     }
 }
 
-// Of the first threads of the process one may not have come to making it.
+// Makes the key if there is none: another of the process's first threads may still be about to make it.
 static bool has_key(void)
 {
     if (!hak_load_acquire(&thread_key_is_made)) { // pairs with: hak_thread_start
@@ -96,9 +96,9 @@ struct hak_cache *hak_thread_cache(const void *block)
     }
     cache = hak_registry_get(HAK_ROLE_THREAD, owner != NULL ? hak_cache_of(owner) : NULL);
     if (cache == NULL) {
-        return &hak_cache_shared; // what is free may serve the thread all the same; its next slow path asks again
+        return &hak_cache_shared; // which may have blocks; the next slow path tries again
     }
-    // First the cache: the C library's functions may be the program's own, which allocate.
+    // The cache comes first: the program may replace the C library's functions by its own, which may allocate.
     hak_cache_become(cache);
     hak_store_relaxed(&cache->thread_id, hak_os_thread_id());
     if (has_key()) {
@@ -111,7 +111,7 @@ struct hak_cache *hak_thread_cache(const void *block)
         hak_lock_drop(&cache->owner.lock);
     }
     hak_sweeper_thread_came(block == NULL);
-    if (block == NULL) { // in free no thread may be started
+    if (block == NULL) { // not in a free, where no thread may be started
         hak_ended_look();
     }
     hak_sweeper_wanted(0);

@@ -19,16 +19,16 @@
 #include "slab/superslabs.h"
 #include "slab/under_way.h"
 
-// Looks without an event after which a cache counts as asleep: 300 ms.
+// After how many looks without an event a cache counts as asleep: 300 ms.
 enum { IDLE_LOOKS = 3 };
 // A peak is over after 500 ms to 1 s.
 enum { PEAK_TICKS = 5 };
 
-// For one request: as often others may have taken, or counted, what has gone back.
+// How often one request is tried: each time, others may have taken what went back, or have counted it as theirs.
 enum { TRIES_MOST = 8 };
 
 static struct hak_cache *sweep_cache; // hak_watch.lock: for blocks on their way to other owners
-static size_t kept_bytes;  // hak_watch.lock: in large blocks that caches kept, at the last pass
+static size_t kept_bytes;  // hak_watch.lock: in large blocks that caches kept in the last pass
 static size_t kept_so_far; // hak_watch.lock: in the present pass
 
 static bool has_own_thread(const struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
@@ -36,14 +36,14 @@ static bool has_own_thread(const struct hak_cache *cache) HAK_REQUIRES(&cache->o
     return cache->owner.has_thread && hak_load_relaxed(&cache->owner.state) == HAK_OWNER_LIVE;
 }
 
-// May the sweeper stop to watch it, if it has nothing left to give? A thread that looks at each block puts those that it
-// frees into its quarantine, which wakes nobody.
+// May the sweeper stop watching the cache, once it has nothing left to give? Not if a live thread has a quarantine there: its
+// frees go into that, and wake nobody.
 static bool may_be_unwatched(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     return !has_own_thread(cache) || hak_load_relaxed(&cache->hardened) == NULL;
 }
 
-// The cache, which is in no list and has nothing left to give, is no longer watched. False: it has to be. Step unwatch of
+// Stop watching the cache, which is in no list and has nothing left to give. False: it has to be watched. Step unwatch of
 // watch.pml.
 static bool unwatch(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock, &cache->owner.lock)
 {
@@ -59,8 +59,8 @@ static bool unwatch(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock, &cach
     return true;
 }
 
-// Has anything happened since it ceased to be watched? What its thread does from now on wakes it, but for one block that it may have
-// in its hand: it has looked at hit_tag before the barrier, and puts the block down after this look.
+// Has nothing happened since the cache ceased to be watched? Frees of its thread wake it from now on, except for one block that the
+// thread may have in hand: it has read hit_tag before the barrier, and puts the block down after this look.
 static bool is_still_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     const uint64_t events = hak_load_relaxed(&cache->owner.events) + hak_hook_events(cache);
@@ -78,8 +78,8 @@ static bool is_still_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.
     return true;
 }
 
-// Watch those of them again to which something has come meanwhile; several together, as it takes a barrier. Whoever still saw
-// the cache watched, and so noted nothing, has put its block there before the barrier: it is seen here. Step judge of watch.pml.
+// Watch those caches again in which something has happened meanwhile; several together, as it takes a barrier. A thread that saw
+// a cache still watched, and so did not note it, put its block there before the barrier: it is seen here. Step judge of watch.pml.
 static void unwatch_judge(struct hak_cache **caches, unsigned count)
 {
     const bool is_ordered = count > 0 && hak_os_barrier_all();
@@ -95,10 +95,10 @@ static void unwatch_judge(struct hak_cache **caches, unsigned count)
     }
 }
 
-// Where it goes from here.
+// The list that a cache goes into after a visit.
 enum visit { VISIT_WATCH, VISIT_UNWATCH, VISIT_PUT_OFF };
 
-// One whose thread is at work is left alone, or put off when everything is to be given back, unless its lock is waited for.
+// Visit a cache. If its lock is held, waits for it if `how` says so; else skips the cache, or puts it off if everything is to go.
 static enum visit visit_locked(struct hak_cache *cache,
                                struct hak_sweep_how *how,
                                struct hak_sweep_found *found)
@@ -125,12 +125,12 @@ static enum visit visit_locked(struct hak_cache *cache,
     return how->is_put_off && comes_back ? VISIT_PUT_OFF : VISIT_WATCH;
 }
 
-// Caches that are watched no more, together: one barrier for them.
+// How many caches cease to be watched with one barrier.
 enum { UNWATCHED_TOGETHER = 64 };
 
-// A pass over the caches that are watched, or a part of it: `caches` of them at most, and one while somebody waits for the lock, as
-// who forks does: where many threads are at work a pass may take seconds. The next part goes on where this one ends, so that each
-// cache is looked at once in a pass.
+// A pass over the watched caches, or a part of it: at most `caches` of them, and only one while another thread waits for the lock,
+// for instance to fork: with many threads at work, a pass may take seconds. The next part goes on where this one ends, so that a
+// pass visits each cache once.
 static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsigned caches)
     HAK_REQUIRES(&hak_watch.lock)
 {
@@ -141,7 +141,7 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
         sweep_cache = hak_registry_get(HAK_ROLE_HEAP, NULL);
     }
     if (sweep_cache == NULL) {
-        return found; // no memory for it; nothing is lost by not sweeping
+        return found; // no memory for that cache; nothing is lost without a sweep
     }
     if (hak_watch.unvisited == NULL && hak_watch.put_off == NULL) {
         hak_watch.unvisited = hak_watch_all();
@@ -153,7 +153,7 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
     for (; hak_watch.unvisited != NULL && caches > 0 && how->lots > 0; caches--) {
         struct hak_owner *owner = hak_watch.unvisited;
         struct hak_cache *cache = hak_cache_of(owner);
-        hak_watch.unvisited = owner->watch_next; // one that is unwatched may be noted at once
+        hak_watch.unvisited = owner->watch_next; // read now: it changes if the owner is noted again
         const enum visit visit =
             cache != sweep_cache ? visit_locked(cache, how, &found) : VISIT_WATCH;
         if (visit == VISIT_UNWATCH) {
@@ -178,7 +178,7 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
     return found;
 }
 
-// All that are in the middle do the same: what one of them is there for, another may come to.
+// A part of a pass that takes everything. All such passes under way do the same, as each may come to what another is there for.
 static size_t strip_some_locked(bool waits) HAK_REQUIRES(&hak_watch.lock)
 {
     const bool is_first = hak_watch.first_strips > 0;
@@ -193,23 +193,23 @@ static size_t strip_some_locked(bool waits) HAK_REQUIRES(&hak_watch.lock)
     return how.given.bytes;
 }
 
-// Of all that caches have to give. Another that does so meanwhile begins with all once more, and both go on until the last; nobody
-// else touches the list.
+// A pass that takes everything. If another thread begins one meanwhile, it puts all caches into the list again, and both threads go
+// on until the list is empty; nobody else touches the list.
 //
-// A cache whose thread is at work is put off. When all that are left are such, one of them is waited for, and then all others are
-// tried again: where more threads run than there are processors, a thread that was stopped with its lock held goes on when all
-// others have had their turn, and most of their locks are free by then.
+// A cache whose thread is at work is put off. If only such caches are left, the pass waits for the lock of one, then tries all
+// others again: where more threads run than there are processors, a thread that was preempted with its lock held goes on after
+// all others have had their turn, and most of their locks are free by then.
 static size_t strip_locked(bool is_first) HAK_REQUIRES(&hak_watch.lock)
 {
     bool waits = false;
-    hak_watch.watched = hak_watch_all(); // what is left of a pass as well
+    hak_watch.watched = hak_watch_all(); // including the rest of a tick's pass
     hak_watch.strips++;
     hak_watch.first_strips += is_first;
     hak_watch.strip++;
     size_t given = strip_some_locked(waits);
     while (hak_watch.unvisited != NULL || hak_watch.put_off != NULL) {
         hak_lock_pass(&hak_watch.lock);
-        hak_lock_drop(&hak_watch.lock); // else it says that somebody waits until it is dropped
+        hak_lock_drop(&hak_watch.lock); // until it is dropped, it says that somebody waits
         hak_lock_take(&hak_watch.lock);
         if (hak_watch.unvisited == NULL) {
             hak_watch.unvisited = hak_watch.put_off;
@@ -221,17 +221,17 @@ static size_t strip_locked(bool is_first) HAK_REQUIRES(&hak_watch.lock)
         }
         waits = false;
     }
-    // It is 0 in a child that a signal's handler has forked here, and that goes on.
+    // In a child that a signal handler has forked here, and that goes on, it is 0.
     hak_watch.strips -= hak_watch.strips > 0;
     hak_watch.first_strips -= is_first && hak_watch.first_strips > 0;
     return given;
 }
 
-// Has no cache anything that a pass over all would take from it? Those that are not watched have not.
+// Would a pass that takes everything find nothing in any cache? There is nothing in those that are not watched.
 static bool are_all_bare(void)
 {
     hak_lock_take(&hak_watch.lock);
-    // Who sweeps first gets its cache, while there is memory.
+    // Not before the first pass, which makes sweep_cache while there is memory.
     bool are_bare = sweep_cache != NULL && hak_watch.strips == 0;
     struct hak_owner *owner = are_bare ? hak_watch_all() : NULL;
     for (; owner != NULL && are_bare; owner = owner->watch_next) {
@@ -249,12 +249,12 @@ static bool are_all_bare(void)
     return are_bare;
 }
 
-// Take from the caches all that they have to give. Returns the bytes that went back to the system with that.
+// Take everything from the caches that they can give. Returns the bytes that went back to the system.
 static size_t strip_all(void)
 {
     hak_lock_take(&hak_watch.lock);
     size_t given = strip_locked(true);
-    given += strip_locked(false); // blocks that were on their way to a cache swept before
+    given += strip_locked(false); // blocks that were sent to a cache after its visit
     hak_lock_drop(&hak_watch.lock);
     return given;
 }
@@ -285,7 +285,7 @@ struct hak_sweep_found hak_sweep_tick(uint64_t ticks,
     }
     hak_timing_end(HAK_TIMING_sweep, begin);
     if (found.has_more) {
-        hak_lock_pass(&hak_watch.lock); // to who waits, before the next part takes it
+        hak_lock_pass(&hak_watch.lock); // to a waiting thread, before the next part takes it
     }
     hak_lock_drop(&hak_watch.lock);
     return found;
@@ -294,7 +294,7 @@ struct hak_sweep_found hak_sweep_tick(uint64_t ticks,
 bool hak_sweep_is_any_kept(void)
 {
     hak_lock_take(&hak_watch.lock);
-    const bool is_stripped = hak_watch.strips != 0; // then nobody knows yet
+    const bool is_stripped = hak_watch.strips != 0; // then it is not known yet
     struct hak_owner *owner = is_stripped ? NULL : hak_watch_all();
     while (owner != NULL && !hak_load_relaxed(&owner->is_whole) &&
            hak_bigcache_expire(hak_cache_of(owner), UINT64_MAX) == 0) {

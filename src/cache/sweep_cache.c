@@ -16,9 +16,9 @@
 #include "slab/arena.h"
 #include "slab/ranges.h"
 
-// Between two lots: whoever waits for the cache gets its turn. A pass that takes everything goes on with other caches meanwhile, and
-// comes back: where more threads run than there are processors, this one's turn comes when all others have had theirs. And who waits
-// for the pass, as whoever forks or reads statistics, does so for no longer than a lot takes: other threads may wait for him.
+// Between two lots: let a thread that waits for the cache's lock have it. A pass that takes everything goes on with other caches
+// and comes back: where more threads run than there are processors, that thread's turn comes after all others'. A thread that waits
+// for the pass, to fork or to read statistics, waits for one lot at most: others may wait for it. True: the rest is put off.
 static bool makes_way(struct hak_cache *cache, struct hak_sweep_how *how)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -37,8 +37,8 @@ static bool may_look(const struct hak_cache *cache, const struct hak_sweep_how *
     return how->lots > 0 && (!how->all || cache->owner.strip_looks > 0) && !how->is_put_off;
 }
 
-// A pass that takes everything begins with the cache. It looks at slabs as often as the cache has slabs now, so that it ends even if
-// the thread takes again what has gone back. It includes those that the kernel refused before, if it is to try again.
+// A pass that takes everything begins with the cache. It looks at as many slabs as the cache has now, so that it ends even if the
+// thread retakes what has gone back. If it is to try again, it includes slabs whose pages the kernel refused before.
 static void strip_begin(struct hak_cache *cache, const struct hak_sweep_how *how)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -51,7 +51,7 @@ static void strip_begin(struct hak_cache *cache, const struct hak_sweep_how *how
     cache->owner.strip_looks = cache->owner.slab_count;
 }
 
-// The class is not in use here: let its slabs go, and pages inside them.
+// The class is not in use in this cache: purge pages inside its slabs.
 static void sweep_class_locked(struct hak_cache *cache,
                                unsigned size_class,
                                struct hak_sweep_how *how) HAK_REQUIRES(&cache->owner.lock)
@@ -75,7 +75,7 @@ static void sweep_class_locked(struct hak_cache *cache,
     }
 }
 
-// Give back what the cache's classes hold that are not in use. True when the kernel has not taken all of it.
+// Purge pages inside slabs of classes that are not in use; with a sweeper, some of the others', too. True: the kernel refused some.
 static bool sweep_classes_locked(struct hak_cache *cache, bool sleeps, struct hak_sweep_how *how)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -94,7 +94,7 @@ static bool sweep_classes_locked(struct hak_cache *cache, bool sleeps, struct ha
     return has_unpurged;
 }
 
-// What has come back to slabs that go on may wait as free units do, and no less than so much of it.
+// Free bytes that came back to slabs in use may wait within a budget, like free units, but at least this many may.
 #define SCATTERED_LEAST HAK_MIB(3)
 
 static bool is_due(const struct hak_cache *cache)
@@ -104,7 +104,7 @@ static bool is_due(const struct hak_cache *cache)
            hak_ranges_policy() != HAK_FREE_KEEP && !hak_due_has_sweeper();
 }
 
-// The first class from that one on, around, with slabs to look at; HAK_SMALL_CLASSES: none has.
+// The first class that has slabs to look at, from `from` on and around; HAK_SMALL_CLASSES: none has.
 static unsigned class_to_sweep(struct hak_cache *cache, unsigned from)
     HAK_REQUIRES(&cache->owner.lock)
 {
@@ -126,15 +126,15 @@ static void sweep_some_locked(struct hak_cache *cache, bool is_own) HAK_REQUIRES
     if (size_class < HAK_SMALL_CLASSES) {
         cache->owner.sweep_hand = (uint8_t)size_class;
         if (is_own) {
-            hak_magazine_shrink(cache, size_class); // each block in it keeps a page
+            hak_magazine_shrink(cache, size_class); // each block in it pins a page
         }
-        struct hak_pages_given given = {.bytes =
-                                            0}; // what is refused is tried again in another tick
+        // Refused pages are tried again in another tick.
+        struct hak_pages_given given = {.bytes = 0};
         hak_pages_sweep(&cache->owner, size_class, HAK_PAGES_WORTH_IT, &given);
     }
 }
 
-// A heap that is half of what it was lately has no use for magazines that grew with it.
+// A heap that has fallen below half its recent peak does not need the magazines that grew with it.
 #define MAGAZINES_LEAST HAK_MIB(2)
 
 static bool magazines_are_due(const struct hak_cache *cache)
@@ -165,8 +165,8 @@ void hak_sweep_cache_if_due_locked(struct hak_cache *cache, unsigned size_class,
     }
 }
 
-// Has its thread done nothing while others came by so often? One that works gives back itself, and one that has ended leaves its
-// slabs to the next. A hint.
+// Has the owner's thread had no event while others looked so often? A thread at work purges its pages itself, and one that has
+// ended leaves its slabs to the next. A hint.
 enum { IDLE_LOOKS = 4 };
 
 static bool is_idle(struct hak_owner *owner)
@@ -203,7 +203,7 @@ void hak_sweep_cache_slabs_if_due(struct hak_owner *owner)
     }
 }
 
-// What a pass over all leaves: one block in a magazine, and slabs that were swept.
+// Do the classes hold only what a pass that takes everything leaves: one block in each magazine, and swept slabs?
 static bool are_classes_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     HAK_EACH_MAGAZINE (cache, size_class) {
@@ -234,8 +234,8 @@ bool hak_sweep_cache_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->owner
     return is_bare(cache) && !hak_rest_is_due(cache);
 }
 
-// Of a thread that has ended, and nothing is left: nobody is at work there, so no second look is needed to say so. (The
-// shared cache gets slabs again and again.)
+// Is the cache dead, with nothing left to give? No thread is at work there, so one look is enough. (Not the shared cache, which
+// gets slabs again and again.)
 static bool is_at_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     return hak_load_relaxed(&cache->owner.state) == HAK_OWNER_DEAD && cache != &hak_cache_shared &&
@@ -274,12 +274,12 @@ bool hak_sweep_cache(struct hak_cache *self,
     }
     if (hak_load_relaxed(&cache->owner.is_whole)) {
         if (!sleeps) {
-            found->kept_bytes++; // to be looked at again
+            found->kept_bytes++; // so that the next tick looks again
             return false;
         }
         while (how->lots > 0 && hak_load_relaxed(&cache->owner.is_whole) &&
                !hak_reclaim_break_up(cache, HAK_RECLAIM_SOME) && !makes_way(cache, how)) {
-            how->lots--; // it may have a thread again by now
+            how->lots--; // the cache may have a thread again by now
         }
     }
     if (sleeps) {
@@ -293,7 +293,7 @@ bool hak_sweep_cache(struct hak_cache *self,
     }
     if ((all || cache->owner.idle_ticks == how->idle_looks) && !hak_hook_empty(cache) &&
         cache->owner.idle_ticks > 0) {
-        cache->owner.idle_ticks--; // once more
+        cache->owner.idle_ticks--; // hak_hook_empty is called once more
     }
     const bool are_empty = hak_steal_magazines(self, cache, all);
     if (all) {
@@ -302,6 +302,6 @@ bool hak_sweep_cache(struct hak_cache *self,
     const bool has_unpurged = sweep_classes_locked(cache, sleeps, how);
     const size_t kept = hak_bigcache_expire(cache, how->kept_ticks);
     found->kept_bytes += kept;
-    // Without lots left, or where somebody waits, nobody knows whether there are more slabs.
+    // If no lots are left, or the rest was put off, there may be more slabs.
     return is_idle && are_empty && !has_unpurged && kept == 0 && how->lots > 0 && !how->is_put_off;
 }

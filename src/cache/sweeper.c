@@ -14,16 +14,15 @@
 #include "owner/watch.h"
 #include "slab/arena.h"
 
-// As many ticks without anything to do, and the sweeper sleeps.
+// After how many ticks with nothing to do the sweeper sleeps.
 enum { QUIET_TICKS = 10 };
-// Given back in one tick at most. By the thread a gigabyte in 1.6 s, in steps of 64 KiB to 4 MiB; by a caller, who waits
-// meanwhile, what takes some 100 us, and the next caller goes on soon.
+// The most that one tick purges. The sweeper: a gigabyte in 1.6 s, in steps of 64 KiB to 4 MiB; a caller, which waits
+// meanwhile: what takes some 100 us, and the next caller goes on soon.
 #define TICK_PURGE_BYTES   HAK_MIB(64)
 #define CALLER_PURGE_BYTES HAK_MIB(2)
 #define TICK_NS            (HAK_TICK_MS * UINT64_C(1000000))
 #define SOON_NS            (TICK_NS / 10)
-// Pages inside slabs that the kernel has not taken are tried again after a second, and then after twice as long as before each
-// time.
+// Pages inside slabs that the kernel refused are tried again after a second, and then each time after twice as long.
 enum { AGAIN_LEAST = 10, AGAIN_MOST = 10 << 10 };
 
 static const struct hak_sweep_share all_at_once = {.caches = UINT_MAX, .lots = UINT_MAX};
@@ -34,17 +33,17 @@ typedef void (*sweep_hook)(void);
 enum { HOOKS = 2 };
 static struct {
     _Atomic(sweep_hook) work; // called in each tick, if not NULL
-    _Atomic(bool) stays;      // for that one, also when nothing waits
+    _Atomic(bool) stays;      // the sweeper stays awake for it
 } hooks[HOOKS];
 
 _Atomic(uint32_t) hak_sweep_runs;
-static _Atomic(uint32_t) sweep_alarm; // slept on in a tick; 1: the thread is to end
+static _Atomic(uint32_t) sweep_alarm; // the thread waits on it within ticks; 1: it is to end
 struct hak_lock hak_sweeper_lock;
-static unsigned threads;  // the lock: of the program, that have a cache
+static unsigned threads;  // the lock: the program's threads that have a cache
 static bool is_adjusting; // the lock: a thread is about to start the sweeper, or to end it
 
 static _Atomic(uint64_t) caller_due_ns; // when a caller is to tick next
-static _Atomic(bool) is_ticking;        // somebody
+static _Atomic(bool) is_ticking;        // a thread is taking a tick
 
 static bool has_hook(void)
 {
@@ -56,8 +55,8 @@ static bool is_to_end(void)
     return hak_load_relaxed(&sweep_alarm) != 0 || hak_load_relaxed(&hak_options.purger) == 0;
 }
 
-// What a thread's magazines and slabs hold that has stopped to work without having freed much. Nobody says that it has
-// stopped: so where many work, somebody has to look.
+// What the magazines and slabs of a thread hold that has stopped working without having freed much. Nothing reports that it
+// has stopped, so if there are many threads, the sweeper has to look.
 #define SLEEPER_BYTES HAK_KIB(64)
 
 static bool many_may_sleep(void)
@@ -66,14 +65,14 @@ static bool many_may_sleep(void)
     return bytes >= hak_load_relaxed(&hak_options.purge_start_bytes);
 }
 
-// Is there enough to give back, and does the kernel take it? The sweeper does not stay for what is locked in memory.
+// Is there enough to purge, and does the kernel accept it? The sweeper does not stay awake for pages that are locked in memory.
 static bool does_enough_wait(void)
 {
     return !hak_load_relaxed(&hak_arena.is_locked) &&
            hak_due_waiting() >= hak_load_relaxed(&hak_options.purge_start_bytes);
 }
 
-// Ticks without anything to do after which the sweeper sleeps: with locked pages after it has tried.
+// After how many ticks with nothing to do the sweeper sleeps; if pages are locked, not before it has tried to purge them.
 static uint64_t quiet_ticks(void)
 {
     return QUIET_TICKS + (hak_load_relaxed(&hak_arena.is_locked) ? 2 * hak_due_decay_ticks() : 0);
@@ -99,7 +98,7 @@ struct tick {
     size_t gone_bytes;
 };
 
-// One thread at a time ticks. False when another is at it.
+// Only one thread at a time takes a tick. False: another does.
 static bool tick_enter(void)
 {
     bool nobody = false;
@@ -111,7 +110,7 @@ static void tick_leave(void)
     hak_store_release(&is_ticking, false); // pairs with: tick_enter
 }
 
-// When pages inside slabs are to be tried again that the kernel has not taken, or that were not worth a call. Whoever ticks.
+// When to try pages inside slabs again that the kernel refused, or that were not worth a call. The thread that takes a tick.
 static struct {
     uint64_t at_tick;
     uint64_t pause_ticks;
@@ -143,7 +142,8 @@ static struct tick take_tick(uint64_t ticks, struct hak_sweep_share share, size_
     return tick;
 }
 
-// As the sweeper does; nothing while another thread ticks, nor where there is no heap: it may run for a feature alone.
+// A whole tick, as the sweeper takes it. Nothing while another thread takes one, or without a heap: the sweeper may run for a
+// feature alone.
 static struct tick take_whole_tick(void)
 {
     struct tick tick = {.gone_bytes = 0};
@@ -154,7 +154,7 @@ static struct tick take_whole_tick(void)
     return tick;
 }
 
-// Give back until nothing has waited for a while, or the thread is to end.
+// Take ticks until nothing has waited for a while, or the thread is to end.
 static void sweep_until_quiet(void)
 {
     uint64_t quiet = 0;
@@ -172,16 +172,16 @@ static void sweep_until_quiet(void)
     }
 }
 
-// Who frees first puts what may wait where we see it, then looks whether we are awake. We first say
-// that we are not, then look once more, with a barrier between that orders both sides: what is put
-// after our look finds us asleep. What shards have not told is part of what waits, so they tell it from now on. Steps
-// says_sleeps, may_sleep and goes_on of sweeper.pml.
+// A thread that frees first puts the memory where the sweeper sees it, then looks whether the sweeper is
+// awake. The sweeper first says that it sleeps, then looks once more; a barrier between the two orders both sides:
+// a thread that puts memory there after the look finds the sweeper asleep. The shards' sums, part of what waits, may be behind: they
+// are exact from now on. Steps says_sleeps, may_sleep and goes_on of sweeper.pml.
 static bool sweeper_may_sleep(void)
 {
     hak_store_release(&hak_sweep_runs, 0); // pairs with: wake
     hak_arena_tell(false);
     if (!hak_os_barrier_all()) {
-        hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS); // as good: no store stays unseen for so long
+        hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS); // as good: no store stays invisible for so long
     }
     uint32_t none = 0;
     return is_to_end() || (!does_enough_wait() && !hak_sweep_is_any_kept()) ||
@@ -207,7 +207,7 @@ static void thread_run(void)
     }
 }
 
-// Something may have to go back: wake the thread if it is worth it. Step wake of sweeper.pml.
+// Wake the sweeper if enough waits. Step wake of sweeper.pml.
 static void wake(size_t kept_bytes)
 {
     const size_t waiting = kept_bytes + hak_due_waiting();
@@ -220,17 +220,17 @@ static void wake(size_t kept_bytes)
     }
 }
 
-// Where no thread may be started, as in some sandboxes, or not now, it is tried again with every other thread that comes,
-// then with every fourth, and so on. So it is where one did not live for long, in a program that has one thread after the
-// other beside its first: each would cost it two starts for one. Where several work at once it is wanted all the same.
+// If the sweeper cannot be started, as in some sandboxes, it is tried again with every second new thread, then with every
+// fourth, and so on. The same if the last sweeper did not live for long, because the program has one thread after the other
+// beside its first: each would cost two starts instead of one. With several threads at once, it is started nevertheless.
 #define LONG_LIFE_NS (10 * TICK_NS)
 enum { SEVERAL = 4 };
 static struct {
     unsigned skips;      // the lock
     unsigned left;       // the lock
-    bool is_refused;     // the lock: the last could not be started
-    uint64_t started_ns; // the lock: when that was
-    uint64_t put_off_ns; // the lock: until when; 0: it is not put off
+    bool is_refused;     // the lock: the last start failed
+    uint64_t started_ns; // the lock: when that was tried
+    uint64_t put_off_ns; // the lock: until when a start is put off; 0: it is not
 } starts;
 
 static bool is_skipped_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
@@ -270,7 +270,7 @@ static bool thread_start(void)
     return hak_os_start_thread(thread_run);
 }
 
-// It is joined: when the program's last thread but one has ended, it has one task.
+// Ends the sweeper and joins it, so that the process has one task once the program has one thread.
 static void thread_end(void)
 {
     hak_store_relaxed(&sweep_alarm, 1);
@@ -279,7 +279,7 @@ static void thread_end(void)
     hak_os_wake(&hak_sweep_runs);
     hak_os_join_thread();
     hak_store_relaxed(&hak_sweep_runs, 0);
-    // Caches of ended threads, which it would have looked after.
+    // The sweeper would have broken up these caches of ended threads.
     while (hak_reclaim_break_up_some() > 0) {
     }
     take_whole_tick();
@@ -287,8 +287,8 @@ static void thread_end(void)
 
 _Atomic(int) hak_sweeper_owed;
 
-// A signal's handler may have interrupted pthread_create, whose locks a start takes. A thread that blocks a signal may be in one:
-// there the start is put off for longer than handlers take, and is owed meanwhile. Other threads may make it before.
+// A signal handler may have interrupted pthread_create, whose locks a start takes. A thread that blocks a signal may be in a
+// handler: then the start is put off for longer than handlers take, and is owed meanwhile. Another thread may make it earlier.
 static bool may_start_here_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
 {
     if (!hak_os_may_be_in_handler()) {
@@ -305,8 +305,8 @@ static bool may_start_here_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
     return !is_put_off;
 }
 
-// One step towards what is wanted; true when there may be another. The C library starts and joins with locks of its own, whose
-// holders may call malloc: so ours is not held meanwhile, and whoever comes then leaves it to this thread to look again.
+// Start or end the sweeper, if that is wanted. True: call it again. The C library starts and joins threads with locks of its own,
+// whose holders may call malloc. So our lock is not held meanwhile, and a thread that comes then leaves the rest to this one.
 static bool adjust(void)
 {
     hak_lock_take(&hak_sweeper_lock);
@@ -353,7 +353,7 @@ void hak_sweeper_thread_came(bool may_start)
     }
 }
 
-// Not a vfork child: the thread would be the child's. Starting a thread allocates: so first it is owed no longer.
+// Not in a vfork child, whose thread it would be. Starting a thread allocates, so hak_sweeper_owed is cleared first.
 void hak_sweeper_start_owed(void)
 {
     int process = hak_os_process_id();
@@ -406,7 +406,7 @@ void hak_sweeper_wanted(size_t kept_bytes)
 void hak_sweeper_wake(struct hak_cache *cache)
 {
     hak_lock_take(&cache->owner.lock);
-    hak_magazine_renew(cache); // of each class a block, which nobody else could take
+    hak_magazine_renew(cache); // thieves had to leave one block of each class
     hak_store_relaxed(&cache->is_asleep, false);
     hak_store_relaxed(&cache->hit_tag, cache->owner.tag - cache->apart);
     hak_lock_drop(&cache->owner.lock);

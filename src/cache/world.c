@@ -11,19 +11,19 @@
 #include "slab/arena.h"
 #include "slab/purge.h"
 
-// What the child of a fork writes to in each cache lies together: each page of it is copied for that.
+// In each cache, what the child of a fork writes to lies together, because the kernel copies each page that is written to.
 _Static_assert(offsetof(struct hak_cache, owner.classes) -
                        offsetof(struct hak_cache, frees_apart) <=
                    2048,
                "half a page");
 
-// The first locks, whose holder may go over the caches.
+// The locks of the first ranks, whose holders may walk over the caches.
 static struct hak_lock *const first_locks[] = {
     &hak_sweeper_lock, &hak_watch.lock, &hak_registry.lock};
 enum { FIRST_LOCKS = sizeof first_locks / sizeof first_locks[0] };
 
-// All locks in the order of their ranks: the one behind `lock`, or the first. NULL after the last. `cache` is where it is
-// among the caches.
+// The lock after `lock` in the order of ranks; for NULL the first, NULL after the last. `cache` is how far the walk has come
+// in the list of caches.
 static struct hak_lock *world_next(const struct hak_lock *lock, struct hak_cache **cache)
 {
     if (lock == NULL) {
@@ -62,7 +62,7 @@ static struct hak_lock *world_next(const struct hak_lock *lock, struct hak_cache
     return lock == &hak_pool.lock ? NULL : &hak_cache_shared.owner.lock;
 }
 
-// The caches' locks were not taken, only found free behind a closed gate. Written with the first locks.
+// Were the caches' locks not taken, but found free behind a closed gate? Written with the first locks.
 static bool caches_are_free;
 
 // Step open of gate.pml.
@@ -74,9 +74,9 @@ static void open_gate(void)
     }
 }
 
-// Drop those in front of `lock` (NULL: all), the first ones last: the list of caches stays as it is until then. Who has not come
-// beyond the first ones leaves the gate alone: it is another's, who forks (step give_up of gate.pml). Unproven, as the next ones:
-// they are all locks, in a loop.
+// Drop the locks before `lock` (NULL: all). The first ones come last, because the list of caches does not change until then. A
+// thread that did not get all of the first ones leaves the gate alone: another thread, which forks, may have closed it (step
+// give_up of gate.pml). Unproven, as the next ones: they are all locks, in a loop.
 static void world_drop(const struct hak_lock *lock, void (*drop)(struct hak_lock *)) HAK_UNPROVEN
 {
     struct hak_cache *cache = NULL;
@@ -98,7 +98,7 @@ static void world_drop(const struct hak_lock *lock, void (*drop)(struct hak_lock
     }
 }
 
-// False, with nothing taken, when one of them was not to be had in that way.
+// Take all locks by `take`. False, with nothing taken: `take` failed for one.
 static bool world_take(bool (*take)(struct hak_lock *, unsigned), unsigned ms) HAK_UNPROVEN
 {
     struct hak_cache *cache = NULL;
@@ -128,10 +128,10 @@ bool hak_world_lock_within(unsigned ms)
     return world_take(hak_lock_take_within, ms);
 }
 
-// Few things that are done with a lock take so long.
+// Few threads hold a lock for so long.
 enum { OWN_AFTER_MS = 100 };
 
-// Does the calling thread hold that lock, which it cannot have, in a call that a signal's handler has interrupted? Nobody else can.
+// Does the calling thread hold the lock that it waits for, in a call that a signal handler has interrupted? Yes if nobody else can.
 static bool is_own(void)
 {
     return hak_dying_now() || hak_os_has_one_task();
@@ -193,8 +193,8 @@ void hak_world_unlock(void)
     world_drop(NULL, hak_lock_drop);
 }
 
-// Its thread stayed with the parent, maybe at its end. What it was in the middle of is at most one block in its hand, which
-// counts as in use.
+// The cache's thread exists in the parent only, and may have been ending. It may have had one block in hand, which counts as
+// in use.
 static void bury_in_child(struct hak_cache *cache) HAK_REQUIRES(&hak_registry.lock)
 {
     hak_add_relaxed(&hak_registry.whole, !hak_load_relaxed(&cache->owner.is_whole));

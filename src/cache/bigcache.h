@@ -13,7 +13,7 @@
 HAK_INTERNAL size_t hak_bigcache_expire(struct hak_cache *cache, uint64_t age);
 
 // Give back all kept blocks, and keep none from now on. The thread, or before the cache has one. The lock keeps out sweeps, which
-// would take the HAK_FULL that marks a place for a block.
+// could mistake HAK_FULL in a place for a block.
 HAK_INTERNAL void hak_bigcache_keep_nothing(struct hak_cache *cache)
     HAK_REQUIRES(&cache->owner.lock);
 

@@ -38,7 +38,7 @@ enum { HAK_APART = HAK_SMALL_CLASSES, HAK_TOPS = 2 * HAK_SMALL_CLASSES };
 struct hak_class_counts {
     _Atomic(uint64_t) refills;         // refills of the empty magazine
     _Atomic(uint64_t) refilled_blocks; // blocks that refills put into it
-    _Atomic(uint64_t) returned_blocks; // blocks of parcels, by class of a parcel's first
+    _Atomic(uint64_t) returned_blocks; // blocks of opened parcels, roughly (refill.c)
     _Atomic(uint64_t) spills;          // times that it was full and did not grow
     _Atomic(uint64_t) spilled_blocks;  // blocks that spills and other flushes took out of it
     // Only while the cache samples (hak_sampler_counted).

@@ -57,7 +57,7 @@ uint64_t hak_due_decay_ticks(void)
     return hak_load_relaxed(&hak_options.decay_ms) / HAK_TICK_MS;
 }
 
-// How many ticks memory waits whose decay is `ticks`: no more than one if `urgency` or a higher one is set.
+// How many ticks memory waits: `ticks`, its decay; but at most one if `urgency` or a higher one is set.
 static uint64_t ticks_to_wait(enum hak_urgency urgency, uint64_t ticks)
 {
     return hak_due_is_urgent(urgency) && ticks > 1 ? 1 : ticks;
@@ -229,7 +229,7 @@ void hak_due_lower(size_t kept_bytes)
     const size_t part = budget() / PART_OF_BUDGET;
     const size_t more = surplus > part ? surplus : part;
     const uint32_t tries = hak_load_relaxed(&hak_arena.returns);
-    // First, what splits no huge page.
+    // First purge what splits no huge page.
     size_t gone = hak_purge((struct hak_purge_age){0, 2 * hak_due_decay_ticks()}, more);
     const size_t waits = unsplit_most();
     if (surplus > gone + waits) {

@@ -38,7 +38,7 @@ HAK_INTERNAL uint64_t hak_due_decay_ticks(void);
 HAK_INTERNAL size_t hak_due_earned(void);
 // Does the program retake less than 64 MiB of purged memory a second? Then purging costs it little. Any thread.
 HAK_INTERNAL bool hak_due_takes_little_again(void);
-// The program takes blocks from slabs again inside which `bytes` were purged. (The arena counts retaken units itself.)
+// A slab inside which `bytes` were purged is in use again. (The arena counts retaken units itself.)
 HAK_INTERNAL void hak_due_note_again(size_t bytes);
 
 // In the child of a fork: count retaken bytes anew, because another thread of the parent may have been changing the counts.

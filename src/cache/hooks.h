@@ -32,7 +32,7 @@ HAK_INTERNAL void hak_hook_refused(enum hak_refuse_reason reason,
 HAK_INTERNAL uint32_t hak_hook_refill(const struct hak_cache *cache,
                                       unsigned size_class,
                                       uint32_t most);
-// How a large request is served beyond its size (enum hak_way). Alone: 0.
+// How to serve a large request, beside its size (enum hak_way). Alone: 0.
 HAK_INTERNAL unsigned hak_hook_ways(const void *site);
 // A kept block from the BigCache of another of the thread's caches, or NULL.
 HAK_INTERNAL void *hak_hook_reuse(size_t bytes, const void *site);

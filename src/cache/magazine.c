@@ -93,7 +93,7 @@ static size_t magazines_most(const struct hak_cache *cache)
     return hak_variants_value(HAK_OPTION_IS_magazine_bytes, hak_cache_group(cache));
 }
 
-// How much those of all caches may: a quarter of the heap, but at least `one`, what one cache may.
+// How much the magazines of all caches may: a quarter of the heap, but at least `one`, as much as those of one cache.
 static size_t grown_most(size_t one)
 {
     const size_t used = hak_arena_used_bytes();
@@ -276,7 +276,7 @@ bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
     return true;
 }
 
-// Does growing pay? Always up to a unit, because the class's last slab may hold as much anyway; and where no clock may decide.
+// Does growing pay? Always up to a unit, because the class's last slab may hold as much anyway; and if no clock may decide.
 static bool is_to_grow(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {

@@ -71,7 +71,7 @@ static bool is_ready(void)
         state = is_mapped ? HAK_NESTED_READY : HAK_NESTED_REFUSED;
         hak_store_release(&hak_nested_state, state); // pairs with: is_ready
     }
-    // Another thread maps it: wait for the time of that call. In a forked child, that thread may not exist.
+    // Another thread maps it: wait as long as that call may take. In a forked child, that thread may not exist.
     for (unsigned looks = 0; state == HAK_NESTED_BUSY && looks < 100; looks++) {
         hak_os_wait(&hak_nested_state, HAK_NESTED_BUSY, 1);
         state = hak_load_acquire(&hak_nested_state); // pairs with: is_ready

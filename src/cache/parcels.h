@@ -13,8 +13,8 @@
 #include "meta/pool.h"
 #include "owner/inbox.h"
 
-// How many go to the pool together. A cache keeps fewer than twice as many: after a batch was given, the next is given when it
-// has as many more, or taken when it has as many fewer.
+// How many are a batch. A cache keeps fewer than two batches, and one after it has given one, so that batches do not go back
+// and forth.
 enum { HAK_PARCELS_TOGETHER = 8 };
 
 HAK_INTERNAL extern struct hak_pool_shelf hak_parcels;

@@ -38,7 +38,7 @@ static bool prewarm_class(struct hak_cache *cache, unsigned size_class)
     hak_place *top = hak_cache_top(cache, size_class);
     for (hak_place *place = top - 1; place > magazine->base + magazine->bottom; place--) {
         void *block = hak_place_load(place);
-        if (block != NULL) { // a thief's fence
+        if (block != NULL) { // NULL: a thief's fence
             block_touch(block, hak_classes[size_class].bytes);
         }
     }

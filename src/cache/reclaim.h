@@ -9,7 +9,7 @@
 //
 // A dead cache is broken up when no thread took it for a while, or when the heap has to grow. Its blocks
 // go into their slabs, and the shared cache becomes the owner of the slabs, also of full ones: they are orphans.
-// Blocks of orphans that are freed later arrive in its inbox. A cache that needs a slab first looks for an orphan.
+// Their blocks that are freed later arrive in its inbox. A cache that needs a slab first looks for an orphan.
 //
 // If there is none, it asks other caches, alive or dead, and only then the arena. If threads free what others
 // allocated, the free blocks are not in the caches that need them; without this, each cache would keep the

@@ -14,7 +14,7 @@ HAK_INTERNAL HAK_COLD void *hak_slow_without_cache(struct hak_request request);
 HAK_INTERNAL void *hak_slow_malloc(struct hak_request request, size_t size_class);
 HAK_INTERNAL void hak_slow_free(void *block, struct hak_cache *cache);
 
-// Free a block of one of the thread's caches, whose magazine is full.
+// Free a block of one of the thread's caches, whose magazine for it is full or missing.
 HAK_INTERNAL void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block);
 // Free a block that neither BigCache nor an open parcel has taken. `entry`: its map entry, without the mark of samples.
 HAK_INTERNAL void hak_slow_free_rest(void *block, uint32_t entry);

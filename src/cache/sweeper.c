@@ -55,8 +55,8 @@ static bool is_to_end(void)
     return hak_load_relaxed(&sweep_alarm) != 0 || hak_load_relaxed(&hak_options.purger) == 0;
 }
 
-// What the magazines and slabs of a thread hold that has stopped working without having freed much. Nothing reports that it
-// has stopped, so if there are many threads, the sweeper has to look.
+// How much a thread's magazines and slabs hold after it has stopped working without having freed much. Nothing reports that
+// a thread has stopped, so if there are many threads, the sweeper has to look.
 #define SLEEPER_BYTES HAK_KIB(64)
 
 static bool many_may_sleep(void)
@@ -110,7 +110,7 @@ static void tick_leave(void)
     hak_store_release(&is_ticking, false); // pairs with: tick_enter
 }
 
-// When to try pages inside slabs again that the kernel refused, or that were not worth a call. The thread that takes a tick.
+// When to try again the pages inside slabs that the kernel refused, or that were not worth a call. The thread that takes a tick.
 static struct {
     uint64_t at_tick;
     uint64_t pause_ticks;
@@ -174,8 +174,8 @@ static void sweep_until_quiet(void)
 
 // A thread that frees first puts the memory where the sweeper sees it, then looks whether the sweeper is
 // awake. The sweeper first says that it sleeps, then looks once more; a barrier between the two orders both sides:
-// a thread that puts memory there after the look finds the sweeper asleep. The shards' sums, part of what waits, may be behind: they
-// are exact from now on. Steps says_sleeps, may_sleep and goes_on of sweeper.pml.
+// a thread that puts memory there after the look finds the sweeper asleep. The look needs the sums of the shards, which may be
+// behind: they are exact from now on. Steps says_sleeps, may_sleep and goes_on of sweeper.pml.
 static bool sweeper_may_sleep(void)
 {
     hak_store_release(&hak_sweep_runs, 0); // pairs with: wake

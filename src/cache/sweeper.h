@@ -2,8 +2,8 @@
 //
 // Threads   any.
 //
-// In a program with one thread, its frees do: their slow paths purge at once what exceeds the budget (due.h), and every
-// HAK_TICK_MS one of them takes a part of a pass over the caches (sweep.h), some 100 us. A process that makes no
+// In a program with one thread, its frees give memory back: their slow paths purge at once what exceeds the budget (due.h),
+// and every HAK_TICK_MS one of them takes a part of a pass over the caches (sweep.h), some 100 us. A process that makes no
 // calls keeps what was within its budget.
 // In a program with threads, a thread of ours takes the passes: the sweeper. The C library starts it, so that changes
 // of credentials reach it. It starts with the first malloc of the program's second thread, sleeps while nothing waits, and is

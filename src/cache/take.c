@@ -7,7 +7,7 @@
 #include "cache/reclaim.h"
 #include "owner/slabs.h"
 
-// The slab to take from; NULL when none has blocks to give. A swept slab moves to the list of those in use.
+// The slab to take from; NULL when none has blocks to give. A swept slab moves to the list of those that are not.
 static struct hak_run *slab_to_take_from(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_run *slab = hak_slabs_first(&cache->owner, size_class);

@@ -242,6 +242,19 @@ static bool is_at_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
            is_bare(cache);
 }
 
+// What a pass that takes everything has left in the cache's inbox when it made way. Not what has come since: the pass ends also beside
+// threads that send all the time.
+static void drain_rest(struct hak_cache *self, struct hak_cache *cache, struct hak_sweep_how *how)
+    HAK_REQUIRES(&self->owner.lock, &cache->owner.lock)
+{
+    for (int parcels = 1; cache->owner.pending != NULL; parcels++) {
+        hak_remote_drain(self, &cache->owner, 1);
+        if (parcels % HAK_REMOTE_SOME == 0 && makes_way(cache, how)) {
+            return;
+        }
+    }
+}
+
 bool hak_sweep_cache(struct hak_cache *self,
                      struct hak_cache *cache,
                      struct hak_sweep_how *how,
@@ -250,7 +263,8 @@ bool hak_sweep_cache(struct hak_cache *self,
 {
     const bool all = how->all;
     const uint64_t events = hak_load_relaxed(&cache->owner.events) + hak_hook_events(cache);
-    if (all && cache->owner.strip == how->strip) { // the rest of its slabs
+    if (all && cache->owner.strip == how->strip) {
+        drain_rest(self, cache, how);
         sweep_classes_locked(cache, true, how);
         return false;
     }

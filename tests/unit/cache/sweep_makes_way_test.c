@@ -5,6 +5,7 @@
 
 #include "../census.h"
 #include "base/options.h"
+#include "owner/inbox.h"
 #include "owner/watch.h"
 
 enum { CLASS = 8, THREADS = 20, SLABS = 4, MOST_SLABS = 80, MOST_BLOCKS = 1 << 16 };
@@ -117,6 +118,42 @@ static void it_waits_for_some_slabs(void)
     give_all(count);
 }
 
+static struct hak_owner *busy;
+
+static void its_thread_is_at_work(void *start, size_t bytes)
+{
+    (void)bytes;
+    if (hak_owner_of(start) == busy) {
+        hak_count(&busy->events, 1);
+        hak_or_relaxed(&busy->lock.word, HAK_LOCK_WAITED);
+    }
+}
+
+// A thread at work gets the lock of its cache in the middle of its inbox, and what is left there goes back, too.
+static void it_comes_back_for_the_inbox(void)
+{
+    const size_t count = 4 * (size_t)hak_classes[CLASS].blocks;
+    busy = &new_thread()->owner;
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = alloc(CLASS);
+    }
+    new_thread();
+    for (size_t i = 0; i < count; i++) {
+        if (i % hak_classes[CLASS].blocks != 7) {
+            give(blocks[i]);
+            blocks[i] = NULL;
+        }
+    }
+    UNIT_CHECK(!hak_inbox_is_empty(busy));
+    hak_fake.on_purge = its_thread_is_at_work;
+    hak_or_relaxed(&busy->lock.word, HAK_LOCK_WAITED);
+    hak_sweep_everything();
+    hak_fake.on_purge = NULL;
+    UNIT_CHECK(hak_inbox_is_empty(busy));
+    UNIT_EQUAL(hak_watch.strips, 0);
+    give_all(count);
+}
+
 static void check(void (*sweep)(void))
 {
     const size_t count = work_in_threads(THREADS, SLABS);
@@ -139,5 +176,6 @@ int main(void)
     check(trim_makes_way);
     check(the_sweeper_makes_way);
     it_waits_for_some_slabs();
+    it_comes_back_for_the_inbox();
     return 0;
 }

@@ -28,8 +28,9 @@ void hak_ended_bury(struct hak_cache *cache)
         cache->magazines[size_class].is_refilled = false;
     }
     hak_store_relaxed(&cache->owner.state, HAK_OWNER_DEAD);
+    // It is already, if a fork came in between (hak_heap_end_forked).
+    hak_add_relaxed(&hak_registry.whole, !hak_load_relaxed(&cache->owner.is_whole));
     hak_store_relaxed(&cache->owner.is_whole, true);
-    hak_add_relaxed(&hak_registry.whole, 1);
     hak_lock_drop(&cache->owner.lock);
     hak_watch_note(&cache->owner);
     hak_lock_take(&hak_registry.lock);

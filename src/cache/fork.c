@@ -14,6 +14,7 @@
 #include "base/atomic.h"
 #include "cache/cache.h"
 #include "cache/dying.h"
+#include "cache/heap.h"
 #include "cache/sweeper.h"
 #include "cache/world.h"
 #include "os/os.h"
@@ -94,6 +95,7 @@ static void go_on_in_child(void)
         _IO_list_resetlock();
     }
     live_on_in_child(hak_cache_self);
+    hak_heap_end_forked();
     hak_sweeper_start_if_hooked();
 }
 

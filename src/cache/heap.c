@@ -69,6 +69,7 @@ void hak_heap_end(struct hak_cache *heap)
 {
     unsigned ended = 0;
     struct hak_run *slab;
+    heap->ended_by = &hak_cache_self;
     hak_lock_take(&heap->owner.lock);
     hak_magazine_forget_all(heap);
     hak_hook_forget(heap);
@@ -86,4 +87,16 @@ void hak_heap_end(struct hak_cache *heap)
     hak_lock_drop(&heap->owner.lock);
     hak_large_end_all(heap);
     hak_ended_bury(heap);
+}
+
+// The thread is in the parent only. It was between two lots of slabs, or behind them, and may have had one large block in hand, which
+// is lost. Unless it is the thread that has forked, from a signal handler: it goes on here.
+void hak_heap_end_forked(void)
+{
+    HAK_EACH_CACHE (cache) {
+        if (HAK_UNLIKELY(cache->ended_by != NULL && cache->ended_by != &hak_cache_self)) {
+            hak_hook_forked(cache);
+            hak_heap_end(cache);
+        }
+    }
 }

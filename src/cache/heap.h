@@ -14,3 +14,5 @@ HAK_INTERNAL void *hak_heap_take(struct hak_cache *heap,
                                  struct hak_request request);
 // Free all blocks that are left in the heap, and end it.
 HAK_INTERNAL void hak_heap_end(struct hak_cache *heap);
+// After fork, in the child: end the heaps that threads of the parent were ending.
+HAK_INTERNAL void hak_heap_end_forked(void);

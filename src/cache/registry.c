@@ -110,6 +110,7 @@ struct hak_cache *hak_registry_get(enum hak_owner_role role, struct hak_cache *w
 
 void hak_registry_bury_locked(struct hak_cache *cache) HAK_REQUIRES(&hak_registry.lock)
 {
+    cache->ended_by = NULL;
     hak_list_push(&hak_registry.dead[cache->owner.role], &cache->dead_link);
 }
 

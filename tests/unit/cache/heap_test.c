@@ -1,5 +1,7 @@
 // pages: 16384 65536
 // Heaps: all their blocks end with them, and no others.
+#include <sys/wait.h>
+
 #include "../census.h"
 #include "base/timing.h"
 #include "cache/bigcache.h"
@@ -9,6 +11,7 @@
 #include "cache/registry.h"
 #include "cache/remote.h"
 #include "cache/sweep.h"
+#include "cache/world.h"
 
 enum { CLASS = 5, BLOCKS = 500 };
 
@@ -209,6 +212,55 @@ static void others_have_its_lock_meanwhile(void)
     UNIT_EQUAL(unlocked_ends, 1);
 }
 
+static pid_t child;
+
+// Another thread forks, behind the first slabs of the heap.
+static void fork_here(void)
+{
+    if (child != 0 || hak_load_relaxed(&watched->owner.lock.word) != HAK_LOCK_FREE) {
+        return;
+    }
+    UNIT_CHECK(hak_world_lock_to_fork());
+    hak_fake.is_alone = true; // so that fork's hooks do not do it again
+    child = fork();
+    UNIT_CHECK(child >= 0);
+    hak_fake.is_alone = false;
+    if (child != 0) {
+        hak_world_unlock();
+        return;
+    }
+    const size_t slabs = watched->owner.slab_count;
+    hak_world_unlock_in_child();
+    hak_heap_end_forked(); // it goes on here, as behind a signal handler that has forked
+    UNIT_EQUAL(watched->owner.slab_count, slabs);
+    watched->ended_by = &slabs; // another thread
+    hak_heap_end_forked();
+    UNIT_EQUAL(census_out(), 0);
+    UNIT_CHECK(hak_list_is_empty(&watched->owner.larges));
+    UNIT_CHECK(slabs > 0 && make() == watched);
+    _exit(0);
+}
+
+// The child of a fork has not the thread that ends a heap, so it ends what is left.
+static void a_child_ends_what_is_left_of_it(void)
+{
+    enum { LARGEST = HAK_SMALL_CLASSES - 1, SLABS = 300 };
+    bool zeroed;
+    watched = make();
+    for (unsigned i = 0; i < SLABS * (unsigned)hak_classes[LARGEST].blocks; i++) {
+        UNIT_CHECK(hak_heap_take(watched, LARGEST, (struct hak_request){1, 1, NULL}) != NULL);
+    }
+    hak_large_belongs(hak_large_alloc(HAK_MIB(1), 1, 0, &zeroed), watched);
+    hak_fake.on_wait = fork_here;
+    hak_store_relaxed(&watched->owner.lock.word, HAK_LOCK_WAITED);
+    hak_heap_end(watched);
+    hak_fake.on_wait = NULL;
+    int status = 1;
+    UNIT_CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    UNIT_EQUAL(status, 0);
+    UNIT_CHECK(watched->ended_by == NULL);
+}
+
 int main(void)
 {
     new_thread();
@@ -219,6 +271,7 @@ int main(void)
     its_large_blocks_end_with_it();
     what_others_keep_is_taken();
     others_have_its_lock_meanwhile();
+    a_child_ends_what_is_left_of_it();
     there_are_as_many_as_ids();
     return 0;
 }

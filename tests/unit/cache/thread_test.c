@@ -221,7 +221,6 @@ static void a_cache_that_was_ending_waits_in_the_child(void)
     int status = 1;
     UNIT_CHECK(waitpid(child, &status, 0) == child);
     UNIT_EQUAL(status, 0);
-    hak_registry.whole--;
     become(thread);
     give(held[0]);
     held[0] = NULL;

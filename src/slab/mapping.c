@@ -272,6 +272,11 @@ bool hak_mapping_resize(struct hak_run *mapping, size_t bytes)
         mapping->zeroed = false;
     }
     hak_lock_drop(&hak_arena.lock);
+    if (bytes < old_bytes &&
+        !done) { // it stays as long as it was, but what the program gave up has gone
+        mapping->zeroed = false;
+        return true;
+    }
     // A block that counted as dense may turn out sparse. Until then the new part is like the rest.
     if (done && bytes > old_bytes && !mapping->is_ruled_huge) {
         const bool wants_huge = hak_huge_pages_wanted(bytes, false);

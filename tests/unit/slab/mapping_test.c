@@ -141,6 +141,22 @@ static void refusals_change_nothing(void)
     hak_mapping_end(mapping);
 }
 
+// What is behind its new end has gone back by then: a block that is not shortened must not count as left alone.
+static void a_refused_shrink_is_no_failure(void)
+{
+    struct hak_run *mapping = hak_mapping_make(HAK_MIB(600), 1, false);
+    mapping->base[HAK_MIB(300) - 1] = 5;
+    mapping->base[HAK_MIB(600) - 1] = 5;
+    hak_fake.refuse_remap = true;
+    UNIT_CHECK(hak_mapping_resize(mapping, HAK_MIB(300)));
+    hak_fake.refuse_remap = false;
+    UNIT_EQUAL(mapping->bytes, HAK_MIB(600));
+    UNIT_EQUAL(hak_arena.mapping_bytes, HAK_MIB(600));
+    UNIT_CHECK(mapping->base[HAK_MIB(300) - 1] == 5 && !mapping->zeroed);
+    check_known(mapping);
+    hak_mapping_end(mapping);
+}
+
 // The kernel has no room for another mapping: the addresses stay ours, the pages go back.
 static void a_refused_unmap_keeps_the_addresses(void)
 {
@@ -309,6 +325,7 @@ int main(void)
     resize_in_place();
     moves_when_there_is_no_room();
     refusals_change_nothing();
+    a_refused_shrink_is_no_failure();
     a_refused_unmap_keeps_the_addresses();
     pages_go_without_the_lock();
     a_mapping_goes_without_the_lock();

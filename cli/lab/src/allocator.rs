@@ -181,17 +181,17 @@ impl Allocator {
             changed.environment.insert(name.into(), value.into());
             changed.name = format!("{}+{setting}", changed.name);
         }
-        match settings.is_empty() {
-            true => Ok(changed),
-            false => changed.with_settings_that_hold(),
+        if !settings.is_empty() {
+            changed.check_settings()?;
         }
+        Ok(changed)
     }
 
-    /// hakmem says at a program's start which settings it does not take, and goes on without them. What would be measured then
-    /// is not what its name says.
-    fn with_settings_that_hold(self) -> Result<Allocator> {
+    /// An error if hakmem does not take a setting, its own or one of our environment. It says so at a program's start, and goes on
+    /// without: what would be measured then is not what was asked for.
+    pub fn check_settings(&self) -> Result<()> {
         let Some(library) = self.preload()? else {
-            return Ok(self);
+            return Ok(());
         };
         let mut program = Command::new("true");
         program.envs(&self.environment).env("LD_PRELOAD", library);
@@ -200,7 +200,7 @@ impl Allocator {
         let mut lines = errors.lines();
         match lines.find_map(|line| line.strip_prefix("hakmem: ")) {
             Some(line) => Err(usage!("{}: {line}", self.name)),
-            None => Ok(self),
+            None => Ok(()),
         }
     }
 }

@@ -108,6 +108,8 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     let catalogue = Catalogue::load(&places)?;
     let mut allocators = catalogue.choose(&arguments.allocators)?;
     let baseline = catalogue.choose_baseline(&arguments.baseline, &mut allocators)?;
+    // Each run gets our environment, and what the library says of it is not seen.
+    allocators.iter().try_for_each(Allocator::check_settings)?;
     let mut notes = catalogue.left_out;
     if let Some(unread) = unread_input().filter(|_| arguments.input.is_none()) {
         notes.push(format!("{unread}: --input FILE gives it to all of them"));

@@ -177,13 +177,26 @@ fn output_that_differs_is_said_before_any_number() {
         &command,
     )
     .ended_with(0);
-    let line = "the filter 'exit 3' failed (exit status: 3): no message";
-    let failing = compare(
-        &workshop,
-        &["-a", "hakmem,glibc", "--filter", "exit 3"],
-        &command,
-    );
-    failing.ended_with(2).says(line);
+    for (filter, line) in [
+        ("exit 3", "failed (exit status: 3), and did not say why"),
+        ("echo why >&2; exit 3", "failed (exit status: 3): why"),
+        (
+            "grep nothing-of-that-name",
+            "failed (exit status: 1), and left nothing; if it may, as 'grep' may that finds no line, end it with '|| true'",
+        ),
+    ] {
+        let choice = ["-a", "hakmem,glibc", "--filter", filter];
+        compare(&workshop, &choice, &command)
+            .ended_with(2)
+            .says(&format!("the filter '{filter}' {line}"));
+    }
+    let kept = [
+        "-a",
+        "hakmem,glibc",
+        "--filter",
+        "grep nothing-of-that-name || true",
+    ];
+    compare(&workshop, &kept, &command).ended_with(0);
 }
 
 #[test]

@@ -72,14 +72,16 @@ fn filtered(workload: &Workload, mut output: File) -> Result<Vec<u8>, Stop> {
         .map_err(explain)?;
     if !done.status.success() {
         let text = String::from_utf8_lossy(&done.stderr);
-        let last = text
-            .trim()
-            .lines()
-            .next_back()
-            .unwrap_or("no message")
-            .to_string();
+        let said = match text.trim().lines().next_back() {
+            Some(last) => format!(": {last}"),
+            None if done.stdout.is_empty() && done.status.code() == Some(1) => {
+                ", and left nothing; if it may, as 'grep' may that finds no line, end it with '|| true'"
+                    .into()
+            }
+            None => ", and did not say why".into(),
+        };
         return Err(Stop::Error(usage!(
-            "the filter '{filter}' failed ({}): {last}",
+            "the filter '{filter}' failed ({}){said}",
             done.status
         )));
     }

@@ -1,6 +1,7 @@
 //! Starts programs with an allocator: prepares their environment, proves the allocator, and passes on our own streams.
 
 use crate::target::{Opened, open_process};
+use hakmem_heap::live::check_proc;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::Allocator;
 use hakmem_lab::error::Result;
@@ -56,8 +57,20 @@ pub fn preloadable(name: &OsStr) -> Result<Executable> {
     }
 }
 
-/// Refuses a program whose memory would come from another allocator: loads it once without running it.
+/// Refuses a program whose memory would come from another allocator, for a command that reads its processes as it runs: if /proc does
+/// not show them, that is an error.
 pub fn prove(
+    executable: &Executable,
+    words: &[OsString],
+    environment: &[(OsString, OsString)],
+    allocator: &Allocator,
+) -> Result<()> {
+    check_proc().map_err(|error| failed!("{error}"))?;
+    prove_if_possible(executable, words, environment, allocator)
+}
+
+/// The same for a command that only starts it: loads it once without running it.
+pub fn prove_if_possible(
     executable: &Executable,
     words: &[OsString],
     environment: &[(OsString, OsString)],

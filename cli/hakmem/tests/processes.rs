@@ -271,6 +271,7 @@ fn numbers_of_another_pid_namespace_are_not_believed() {
     for command in [
         &["record", "-o", text(&trace), "--", "echo", "said"][..],
         &["leaks", "--exit", "--", "echo", "said"],
+        &["tune", "--", "echo", "said"],
         &["run", "--stats", "--", "echo", "said"],
         &["stats", "1"],
         &["profile", "1"],
@@ -279,6 +280,7 @@ fn numbers_of_another_pid_namespace_are_not_believed() {
         let said = inside(&[], command);
         said.ended_with(1).says(foreign);
         assert_eq!(said.output, "", "{command:?}");
+        assert_eq!(said.errors.matches(foreign).count(), 1, "{command:?}");
     }
     assert!(!trace.exists());
 }

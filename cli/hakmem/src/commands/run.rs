@@ -2,7 +2,7 @@
 
 use crate::output::terminal_of_errors;
 use crate::signals;
-use crate::start::{environment, preloadable, prove, request};
+use crate::start::{environment, preloadable, prove, prove_if_possible, request};
 use clap::{Args, ValueEnum};
 use hakmem_heap::figures::Figures;
 use hakmem_heap::shown::ShownPath;
@@ -68,11 +68,12 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     let executable = preloadable(name)?;
     let shown = executable.path.shown();
     let environment = environment(&allocator)?;
-    prove(&executable, words, &environment, &allocator)?;
     if let Some(stats) = arguments.stats {
+        prove(&executable, words, &environment, &allocator)?;
         let is_whole = stats == Stats::All;
         return run_with_stats(&executable.path, words, environment, &allocator, is_whole);
     }
+    prove_if_possible(&executable, words, &environment, &allocator)?;
     let error = Command::new(&executable.path)
         .arg0(name)
         .args(words)

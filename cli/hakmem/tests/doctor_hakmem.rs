@@ -203,3 +203,21 @@ fn a_heap_that_cannot_be_read_is_named() {
         .ended_with(0)
         .says("hakmem's heap, which counts as mapped by others");
 }
+
+/// Nothing more can be asked of it.
+#[test]
+fn the_advice_for_one_that_has_ended_is_for_the_next() {
+    let workshop = Workshop::open();
+    let mut holds = start(&workshop);
+    let pid = holds.pid();
+    let command = workshop.command(&["doctor", &pid, "--seconds", "600"]);
+    let looking = std::thread::spawn(move || support::answer(command));
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    holds.end();
+    let answer = looking.join().unwrap();
+    answer
+        .ended_with(0)
+        .says("It used hakmem. While it runs: 'hakmem why PID' says who pins memory");
+    let for_the_ended = format!("hakmem why {pid}");
+    assert!(!answer.output.contains(&for_the_ended));
+}

@@ -36,9 +36,13 @@ pub fn answer(visit: &Visit) -> Answer {
             .map(|what| format!("In it is {what}.")),
     );
     if visit.now.ledger.hakmem_bytes > 0 {
-        let asked = &visit.asked;
+        // Nothing can be asked of a process that has ended, but of the next that runs the same program.
+        let (used, asked) = match visit.part {
+            Some(_) => ("It used hakmem. While it runs", "PID"),
+            None => ("It uses hakmem", visit.asked.as_str()),
+        };
         advice = vec![format!(
-            "It uses hakmem: 'hakmem why {asked}' says who pins memory, 'hakmem profile {asked}' who allocates, \
+            "{used}: 'hakmem why {asked}' says who pins memory, 'hakmem profile {asked}' who allocates, \
              'hakmem leaks {asked}' what is not freed."
         )];
     }

@@ -102,7 +102,9 @@ HAKMEM_API void hak_heap_destroy(struct hak_heap *heap);
 //
 // The walk holds all locks of the allocator: other threads wait as soon as one of their magazines is empty
 // or full. It takes some ns a block. `visit` must not allocate or free, nor wait for a thread that may, for
-// example for a lock of the C library's streams. It may write into memory that was allocated before.
+// example for a lock of the C library's streams. It may write into memory that was allocated before. Of the functions
+// here it may call hak_describe, hak_owns, hak_usable_size and hak_option_get; the others may wait for ever. It must
+// return: an exception or longjmp would leave the locks held.
 HAKMEM_API bool hak_visit_blocks(struct hak_heap *heap,
                                  bool (*visit)(void *start, size_t bytes, void *argument),
                                  void *argument);

@@ -5,6 +5,7 @@
 #include "hakmem/hakmem.h"
 #include "meta/map.h"
 #include "owner/owner.h"
+#include "report/visit.h"
 #include "secure/guard.h"
 #include "secure/harden.h"
 #include "slab/slab.h"
@@ -42,6 +43,19 @@ static void describe_small_locked(const struct hak_run *slab,
         info->is_free ? class_info->bytes : hak_seen_usable(info->start, class_info->bytes);
 }
 
+// A visitor's thread holds all locks already. Unproven, because the locks are not seen to be taken.
+static struct hak_owner *owner_lock(const void *address)
+{
+    return hak_visit_is_own() ? hak_owner_of(address) : hak_owner_lock(address);
+}
+
+static void owner_drop(struct hak_owner *owner) HAK_RELEASES(&owner->lock) HAK_UNPROVEN
+{
+    if (!hak_visit_is_own()) {
+        hak_lock_drop(&owner->lock);
+    }
+}
+
 // If the address is not in a live block, its slab may end and become something else meanwhile. So an
 // answer counts only if the run was the same before and after.
 bool hak_describe(const void *address, struct hak_block_info *info)
@@ -58,10 +72,10 @@ bool hak_describe(const void *address, struct hak_block_info *info)
         const bool is_small = run->state == HAK_RUN_SLAB;
         if (!is_small) {
             describe_large(run, info);
-        } else if ((owner = hak_owner_lock(address)) != NULL) {
+        } else if ((owner = owner_lock(address)) != NULL) {
             hak_lock_is_held(&owner->lock);
             describe_small_locked(hak_run_of(address), address, info);
-            hak_lock_drop(&owner->lock);
+            owner_drop(owner);
         }
         struct hak_run *now = hak_run_of(address);
         if (now == run && (run->state == HAK_RUN_SLAB) == is_small && (owner != NULL) == is_small) {

@@ -3,6 +3,7 @@
 // A block is live if it was handed out, is not in its slab, and does not wait, free, anywhere else. The
 // waiting blocks are put into a table first, so that the walk over the slabs is one look-up per block.
 
+#include "report/visit.h"
 #include "base/bits.h"
 #include "cache/cache.h"
 #include "cache/dying.h"
@@ -14,6 +15,14 @@
 #include "secure/guard.h"
 #include "secure/harden.h"
 #include "slab/arena.h"
+
+// The hak_os_thread_mark of the thread that walks; 0: none does. Written with all locks held.
+static _Atomic(uintptr_t) walker;
+
+bool hak_visit_is_own(void)
+{
+    return hak_load_relaxed(&walker) == hak_os_thread_mark();
+}
 
 // A hash table with open addressing; at most half full, except for blocks that are freed meanwhile.
 struct table {
@@ -157,7 +166,9 @@ bool hak_visit_blocks(struct hak_heap *heap,
     bool done = table_fill(&visit.waiting);
     if (done) {
         hak_lock_is_held(&hak_arena.lock);
+        hak_store_relaxed(&walker, hak_os_thread_mark());
         done = visit_all_locked(&visit);
+        hak_store_relaxed(&walker, 0);
         hak_os_discard(visit.waiting.places, table_bytes(&visit.waiting));
     }
     hak_world_unlock();

@@ -3,7 +3,8 @@
 // with features
 // hak_visit_blocks visits every block that the program holds, once, with its size, and no free block:
 // blocks of several threads, of ended ones, of heaps, small and large, after many were freed by
-// any thread; also guarded ones and those with a canary. As many are live as statistics say.
+// any thread; also guarded ones and those with a canary. As many are live as statistics say. A visitor
+// may ask what an address is.
 #include "../support/options.h"
 #include "../support/random.h"
 
@@ -86,6 +87,16 @@ static void gather(unsigned first, unsigned last)
     visited = 0;
 }
 
+static __typeof__(hak_describe) *describe;
+
+// Is a block, asked about by its last byte, what the walk says?
+static bool is_described(void *block, size_t bytes)
+{
+    struct hak_block_info info;
+    return describe((char *)block + bytes - 1, &info) && info.start == block &&
+           info.bytes == bytes && !info.is_free;
+}
+
 static bool see(void *block, size_t bytes, void *argument)
 {
     struct held *known = find((uintptr_t)block);
@@ -96,7 +107,7 @@ static bool see(void *block, size_t bytes, void *argument)
         return true;
     }
     known->seen++;
-    if (bytes < known->bytes || bytes > malloc_usable_size(block)) {
+    if (bytes < known->bytes || bytes > malloc_usable_size(block) || !is_described(block, bytes)) {
         known->seen = 100;
     }
     return true;
@@ -145,6 +156,8 @@ int main(int count_of_arguments, char **arguments)
             HT_CHECK(*said == '\0', "with %s: %s", settings[i][0], said);
         }
     }
+    HT_API(hak_describe);
+    describe = api_hak_describe;
     HT_API(hak_visit_blocks);
     HT_API(hak_heap_create);
     HT_API(hak_heap_malloc);

@@ -81,7 +81,8 @@ struct hak_heap;
 
 // NULL with errno ENOMEM if there is no memory, or if there are two million heaps and threads.
 HAKMEM_API struct hak_heap *hak_heap_create(void);
-// Any thread may allocate from any heap. On failure the result is NULL with ENOMEM, as malloc's.
+// Any thread may allocate from any heap. On failure the result is NULL with ENOMEM, as malloc's, or with EINVAL if the
+// alignment is no power of two. A function that intercepts munmap or madvise gets NULL while it is called by hakmem.
 HAKMEM_API void *hak_heap_malloc(struct hak_heap *heap, size_t bytes)
     __attribute__((malloc, alloc_size(2)));
 HAKMEM_API void *hak_heap_calloc(struct hak_heap *heap, size_t count, size_t bytes)

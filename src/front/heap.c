@@ -6,6 +6,7 @@
 #include "cache/fast_path.h"
 #include "cache/heap.h"
 #include "cache/large.h"
+#include "cache/nested.h"
 #include "cache/pools.h"
 #include "cache/refuse.h"
 #include "cache/start.h"
@@ -46,6 +47,10 @@ static void *heap_alloc(
     const struct hak_request request = {bytes, alignment, site};
     if (hak_dying_now()) {
         return hak_dying_take(request);
+    }
+    // The thread may hold the locks that this takes.
+    if (hak_is_nested) {
+        return hak_refuse(HAK_REFUSE_EXHAUSTION, request);
     }
     struct hak_cache *cache = cache_of(heap);
     const unsigned wanted = hak_aligned_class(alignment, bytes);

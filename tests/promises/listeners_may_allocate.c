@@ -1,8 +1,11 @@
+// its names for all
 // sleeps
 // not tagged: it compares addresses, which have tags there
 // A listener to munmap, madvise and mremap may allocate and free in its calls: blocks that it keeps beyond the call, blocks that
-// the program has allocated before, large ones, and by any function of the malloc family.
+// the program has allocated before, large ones, and by any function of the malloc family. A heap may refuse.
 #include "../support/own_munmap.h"
+
+#include "../support/api.h"
 
 #include <pthread.h>
 
@@ -12,6 +15,8 @@ static char *kept[KEPT];
 static unsigned kept_count;
 static char *of_the_program[KEPT];
 static unsigned given_count;
+static struct hak_heap *heap;
+static __typeof__(hak_heap_malloc) *allocate_from;
 
 static void allocate(void)
 {
@@ -36,6 +41,8 @@ static void allocate(void)
         free(other);
         free(aligned);
     }
+    free(allocate_from(heap, 40));
+    free(allocate_from(heap, 100000));
     if (kept_count < KEPT) {
         kept[kept_count] = malloc(100);
         HT_CHECK(kept[kept_count] != NULL, "malloc failed inside");
@@ -91,6 +98,11 @@ static void let_threads_give_back(void)
 int main(void)
 {
     ht_start();
+    HT_API(hak_heap_create);
+    HT_API(hak_heap_malloc);
+    HT_API(hak_heap_destroy);
+    allocate_from = api_hak_heap_malloc;
+    heap = api_hak_heap_create();
     for (unsigned i = 0; i < KEPT; i++) {
         const size_t size = i % 100 == 0 ? 200000 : 16 + i % 900;
         of_the_program[i] = memset(malloc(size), 0x44, size);
@@ -102,6 +114,8 @@ int main(void)
     lt_count = 0;
     let_threads_give_back();
     lt_also = NULL;
+    HT_CHECK(allocate_from(heap, 40) != NULL, "a heap refuses outside, too");
+    api_hak_heap_destroy(heap);
     HT_CHECK(kept_count > 0 && given_count > 0, "nothing was done inside");
     for (unsigned i = 0; i < kept_count; i++) {
         HT_CHECK(kept[i][0] == 0x33 && kept[i][99] == 0x33, "a block has changed");

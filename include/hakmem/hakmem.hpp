@@ -64,8 +64,12 @@ inline void *try_allocate(hak_heap *heap, std::size_t bytes, std::size_t alignme
                            : hak_heap_aligned_alloc(heap, alignment, bytes);
 }
 
+// An alignment that is no power of two would be tried for ever.
 inline void *allocate(hak_heap *heap, std::size_t bytes, std::size_t alignment)
 {
+    if ((alignment & (alignment - 1)) != 0) {
+        raise<std::bad_alloc>();
+    }
     return insist([&] { return try_allocate(heap, bytes, alignment); });
 }
 

@@ -46,12 +46,14 @@ HAK_INLINE void *new_once(size_t bytes, size_t alignment, const void *site)
     return hak_is_power_of_two(alignment) ? hak_alloc_aligned(alignment, bytes, site) : NULL;
 }
 
-// Tries again as long as there is a handler, which may throw, end the program, or free memory.
+// Tries again as long as there is a handler, which may throw, end the program, or free memory. An alignment that is no power of two
+// would be tried for ever: as in the C++ library, the handler does not hear of it.
 static void *new_with_handler(const void *argument)
 {
     const struct hak_request *request = argument;
+    const bool can_help = request->alignment <= 16 || hak_is_power_of_two(request->alignment);
     void *block = NULL;
-    while (block == NULL) {
+    while (block == NULL && can_help) {
         const new_handler handler = get_new_handler(request->site);
         if (handler == NULL) {
             break;

@@ -173,7 +173,7 @@ void handle_twice()
     }
 }
 
-template <class Allocate> void expect_bad_alloc(Allocate allocate)
+template <class Allocate> void expect_bad_alloc(Allocate allocate, int calls = 3)
 {
     handled = 0;
     std::set_new_handler(handle_twice);
@@ -183,7 +183,7 @@ template <class Allocate> void expect_bad_alloc(Allocate allocate)
     } catch (const std::bad_alloc &) {
         caught = true;
     }
-    CHECK(caught && handled == 3);
+    CHECK(caught && handled == calls);
 }
 
 void what_is_refused_throws()
@@ -195,6 +195,9 @@ void what_is_refused_throws()
     expect_bad_alloc([&] { return resource.allocate(much, 4096); });
     expect_bad_alloc([&] { return hak::allocator<char>().allocate(much); });
     expect_bad_alloc([&] { return hak::allocator<char>(heap).allocate_at_least(much); });
+    expect_bad_alloc([&] { return heap.allocate(100, 48); },
+                     0); // no power of two: no handler can help
+    std::set_new_handler(nullptr);
     bool caught = false;
     try {
         (void)hak::allocator<Wide>(heap).allocate(SIZE_MAX / 2);

@@ -2,6 +2,7 @@
 //
 // When memory is exhausted, operator new calls the new-handler as long as
 // there is one, then throws std::bad_alloc; the nothrow forms return NULL.
+// No handler is called for an alignment that is no power of two.
 #include "../support/promise.h"
 
 #include <exception>
@@ -81,6 +82,24 @@ template <typename Allocate> static void must_be_null(const char *what, Allocate
     std::set_new_handler(nullptr);
 }
 
+static void an_odd_alignment_fails_at_once()
+{
+    const std::align_val_t odd{48};
+    bool caught = false;
+    calls = 0;
+    std::set_new_handler(give_up_at_third_call);
+    try {
+        ht_hide(::operator new(100, odd));
+    } catch (const std::bad_alloc &) {
+        caught = true;
+    }
+    HT_CHECK(caught && calls == 0, "an alignment of 48: the handler was called %d times", calls);
+    HT_CHECK(ht_hide(::operator new(100, odd, std::nothrow)) == nullptr && calls == 0,
+             "an alignment of 48 with nothrow: the handler was called %d times",
+             calls);
+    std::set_new_handler(nullptr);
+}
+
 int main()
 {
     ht_start();
@@ -95,6 +114,7 @@ int main()
     must_be_null("aligned new nothrow", [&] { return ::operator new(huge, align, std::nothrow); });
     must_be_null("aligned new[] nothrow",
                  [&] { return ::operator new[](huge, align, std::nothrow); });
+    an_odd_alignment_fails_at_once();
     ::operator delete(ht_hide(::operator new(100)));
     return 0;
 }

@@ -49,8 +49,8 @@ HAKMEM_API void hak_free_aligned_sized(void *block, size_t alignment, size_t byt
 HAKMEM_API void *hak_aligned_alloc(size_t alignment, size_t bytes)
     __attribute__((malloc, alloc_align(1), alloc_size(2)));
 HAKMEM_API int hak_posix_memalign(void **block, size_t alignment, size_t bytes);
-// The usable bytes of a live block: at least the requested size. 0 for NULL and for an address
-// that is no hakmem block.
+// The usable bytes of a live block: at least the requested size. 0 for NULL and for memory that is not hakmem's. For an
+// address inside a block, or of a freed block, it may be any size: hak_describe finds the block around an address.
 HAKMEM_API size_t hak_usable_size(const void *block);
 
 // ---- what is this address? ----

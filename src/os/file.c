@@ -1,9 +1,11 @@
 // file.c -- files, as os.h has them, on Linux.
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "os/os.h"
@@ -141,7 +143,11 @@ size_t hak_os_read_held(const struct hak_held_file *held, char *text, size_t byt
     return got;
 }
 
-static bool write_all(long file, const char *text, size_t length)
+// What a write may send to the thread: SIGPIPE if nobody reads the pipe any more, SIGXFSZ at the limit on a file's length. Their
+// default is to end the program, for a line that it did not write.
+static const uint64_t write_signals = UINT64_C(1) << (SIGPIPE - 1) | UINT64_C(1) << (SIGXFSZ - 1);
+
+static bool write_rest(long file, const char *text, size_t length)
 {
     while (length > 0) {
         long written = hak_syscall(SYS_write, file, (long)text, (long)length, 0, 0, 0);
@@ -155,6 +161,40 @@ static bool write_all(long file, const char *text, size_t length)
         length -= (size_t)written;
     }
     return true;
+}
+
+// Which of these signals wait before the write: they are the program's. Only what it has blocked itself can wait; the call is
+// left out otherwise, as a sandbox may end the process for it.
+static uint64_t waiting_before(uint64_t blocked)
+{
+    uint64_t pending = 0;
+    if ((blocked & write_signals) == 0) {
+        return 0;
+    }
+    const long got = hak_syscall(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0, 0, 0);
+    return hak_syscall_failed(got) ? write_signals : pending;
+}
+
+// The write's signal is taken back.
+static bool write_all(long file, const char *text, size_t length)
+{
+    const struct timespec at_once = {0, 0};
+    uint64_t before = 0;
+    const long got = hak_syscall(
+        SYS_rt_sigprocmask, SIG_BLOCK, (long)&write_signals, (long)&before, sizeof before, 0, 0);
+    if (hak_syscall_failed(got)) {
+        return write_rest(file, text, length);
+    }
+    const uint64_t ours = write_signals & ~waiting_before(before);
+    const bool is_done = write_rest(file, text, length);
+    if (!is_done) {
+        // EAGAIN: the write failed for another reason
+        HAK_UNHEEDED(
+            hak_syscall(SYS_rt_sigtimedwait, (long)&ours, 0, (long)&at_once, sizeof ours, 0, 0));
+    }
+    HAK_UNHEEDED(
+        hak_syscall(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before, 0, 0));
+    return is_done;
 }
 
 void hak_os_print(const char *text, size_t length)

@@ -2,12 +2,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
@@ -41,9 +43,25 @@ static long read_some(long file, char *text, size_t bytes)
     return length;
 }
 
+// In /proc/self are the files of the process's first thread. Once that has ended, they say that the process has no memory and, in
+// version 1, no control group; those of the calling thread are right (Linux 3.17).
+static long open_to_read(const char *path)
+{
+    static const char self[] = "/proc/self/";
+    char own[64];
+    if (strncmp(path, self, sizeof self - 1) == 0) {
+        hak_format(own, sizeof own, "/proc/thread-self/%s", path + sizeof self - 1);
+        const long file = open_file(own, O_RDONLY);
+        if (!hak_syscall_failed(file)) {
+            return file;
+        }
+    }
+    return open_file(path, O_RDONLY);
+}
+
 size_t hak_os_read_file(const char *path, char *text, size_t bytes)
 {
-    const long file = open_file(path, O_RDONLY);
+    const long file = open_to_read(path);
     text[0] = '\0';
     if (hak_syscall_failed(file)) {
         return 0;
@@ -59,7 +77,7 @@ size_t hak_os_count_lines(const char *path)
 {
     char text[1024];
     size_t lines = 0;
-    const long file = open_file(path, O_RDONLY);
+    const long file = open_to_read(path);
     if (hak_syscall_failed(file)) {
         return 0;
     }

@@ -86,11 +86,11 @@ static bool take_line(
     return is_it;
 }
 
-static bool find(uintptr_t address, struct mapping *mapping, char *path, size_t room)
+static bool find_in(
+    const char *maps, uintptr_t address, struct mapping *mapping, char *path, size_t room)
 {
     struct stream stream = {0};
-    stream.file =
-        hak_syscall(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    stream.file = hak_syscall(SYS_openat, AT_FDCWD, (long)maps, O_RDONLY | O_CLOEXEC, 0, 0, 0);
     if (stream.file < 0) {
         return false;
     }
@@ -100,6 +100,13 @@ static bool find(uintptr_t address, struct mapping *mapping, char *path, size_t 
     } while (!is_found && stream.got > 0);
     hak_syscall_close(stream.file);
     return is_found && mapping->path_bytes > 0;
+}
+
+// The first file is empty once the first thread of the process has ended; an emulator (qemu) shows its mappings only there.
+static bool find(uintptr_t address, struct mapping *mapping, char *path, size_t room)
+{
+    return find_in("/proc/self/maps", address, mapping, path, room) ||
+           find_in("/proc/thread-self/maps", address, mapping, path, room);
 }
 
 size_t hak_module_path(uintptr_t address, char *path, size_t bytes)

@@ -6,6 +6,7 @@
 #include "../support/memory.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -78,6 +79,44 @@ static void limits_of_the_process(void)
     limit(RLIMIT_DATA, 0);
 }
 
+// What the process has already counts, too.
+static void a_limit_that_is_nearly_used_up(void)
+{
+    const void *other = mmap(NULL, 600 * HT_MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    HT_CHECK(other != MAP_FAILED, "no addresses");
+    limit(RLIMIT_AS, HT_GIB);
+    trace_begin();
+    void *block = malloc(600 * HT_MIB);
+    expect(block, "malloc beyond what RLIMIT_AS leaves", "RLIMIT_AS is 1073741824, ");
+    limit(RLIMIT_AS, 0);
+}
+
+static void *in_the_second_thread(void *unused)
+{
+    char first = '1';
+    while (first != '0') { // "0 0 0 …": the first thread has no memory any more
+        const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+        HT_CHECK(file >= 0 && read(file, &first, 1) == 1, "no statm");
+        close(file);
+        usleep(1000);
+    }
+    a_limit_that_is_nearly_used_up();
+    _exit(0);
+    return unused;
+}
+
+// /proc/self is then the folder of a thread that has ended.
+static void when_the_first_thread_has_ended(void)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        pthread_t second;
+        HT_CHECK(pthread_create(&second, NULL, in_the_second_thread, NULL) == 0, "no thread");
+        pthread_exit(NULL);
+    }
+    ht_wait_child(child, "the child whose first thread has ended");
+}
+
 static void what_is_too_much(void)
 {
     trace_begin();
@@ -120,6 +159,7 @@ int main(void)
 {
     ht_start();
     limits_of_the_process();
+    when_the_first_thread_has_ended();
     what_is_too_much();
     no_more_mappings();
     return 0;

@@ -71,11 +71,14 @@ static bool explain_by_mappings(struct hak_cause *cause)
     return count + 2 >= most && is_beyond(cause, HAK_LIMIT_MAPPINGS, count, most);
 }
 
-static void explain_by_locked(struct hak_cause *cause)
+// A filter may answer EAGAIN, too, whatever the limit.
+static void explain_by_locked(size_t bytes, struct hak_cause *cause)
 {
-    cause->value = hak_proc_number("/proc/self/limits", "Max locked memory", 0);
-    cause->use = hak_proc_number("/proc/self/status", "VmLck", 0) * 1024;
-    cause->limit = HAK_LIMIT_MEMLOCK;
+    const uint64_t most = hak_proc_number("/proc/self/limits", "Max locked memory", UINT64_MAX);
+    const uint64_t used = hak_proc_number("/proc/self/status", "VmLck", 0) * 1024;
+    if (most != UINT64_MAX && used + bytes > most) {
+        is_beyond(cause, HAK_LIMIT_MEMLOCK, used, most);
+    }
 }
 
 struct hak_cause hak_cause_of(struct hak_refusal refusal, bool may_look)
@@ -84,7 +87,7 @@ struct hak_cause hak_cause_of(struct hak_refusal refusal, bool may_look)
     if (refusal.error == ENOMEM && refusal.bytes >> HAK_ADDRESS_LOG2 != 0) {
         is_beyond(&cause, HAK_LIMIT_ADDRESSES, 0, UINT64_C(1) << HAK_ADDRESS_LOG2);
     } else if (may_look && refusal.error == EAGAIN) {
-        explain_by_locked(&cause);
+        explain_by_locked(refusal.bytes, &cause);
     } else if (may_look && refusal.error == ENOMEM && !explain_by_limits(refusal.bytes, &cause) &&
                !explain_by_overcommit(refusal.bytes, &cause)) {
         explain_by_mappings(&cause);

@@ -44,6 +44,23 @@ static void the_limit_that_is_exceeded_is_named(void)
     hak_fake.data_limit = SIZE_MAX;
 }
 
+// The kernel gives EAGAIN only at this limit, but a filter of system calls gives it at any time.
+static void locked_memory_is_named_only_at_its_limit(void)
+{
+    static const struct hak_fake_file room[] = {{"/proc/self/limits", LIMITS},
+                                                {"/proc/self/status", "VmLck:\t       4 kB\n"},
+                                                {NULL, NULL}};
+    static const struct hak_fake_file unlimited[] = {
+        {"/proc/self/limits", "Max locked memory         unlimited            unlimited  bytes\n"},
+        {"/proc/self/status", STATUS},
+        {NULL, NULL}};
+    static const struct hak_fake_file none[] = {{NULL, NULL}};
+    expect(room, (struct hak_refusal){EAGAIN, 61440}, HAK_LIMIT_UNKNOWN, 0, 0);
+    expect(room, (struct hak_refusal){EAGAIN, 61441}, HAK_LIMIT_MEMLOCK, 65536, 4096);
+    expect(unlimited, (struct hak_refusal){EAGAIN, 200000}, HAK_LIMIT_UNKNOWN, 0, 0);
+    expect(none, (struct hak_refusal){EAGAIN, 200000}, HAK_LIMIT_UNKNOWN, 0, 0);
+}
+
 // A thread that meets a limit asks again; files that the kernel takes long to write are not read then.
 static void a_limit_is_found_with_one_short_file(void)
 {
@@ -98,6 +115,7 @@ int main(void)
     hak_fake.memory_bytes = HAK_GIB(2);
     hak_fake.swap_bytes = HAK_GIB(1);
     the_limit_that_is_exceeded_is_named();
+    locked_memory_is_named_only_at_its_limit();
     a_limit_is_found_with_one_short_file();
     what_no_process_has_addresses_for_is_named();
     overcommit_is_explained_as_the_kernel_decides_it();

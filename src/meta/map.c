@@ -14,6 +14,7 @@ struct hak_map hak_map = {.units = &no_unit, .supers = &no_super, .covered_units
 enum {
     UNITS_LOG2_MAX = 24, // 1 TiB of heap addresses: a table of 64 MiB, resident where used
     UNITS_LOG2_MIN = 16, // 4 GiB: 256 KiB
+    REFUSED_LOG2 = 6,    // a table that was refused is made so much shorter
     COMMIT_LOG2 = 20,    // bytes of the unit table made writable at a time: 16 GiB of heap
 };
 
@@ -60,35 +61,43 @@ static void slots_set(uint64_t first, uint64_t count, bool used)
     hak_map.missing_row = used ? hak_map.missing_row : UINT64_MAX;
 }
 
+// Both tables for 2^log2 units, or neither.
+static bool tables_make(unsigned log2, _Atomic(uint32_t) **units, char **supers)
+{
+    const size_t bytes = sizeof **units << log2;
+    const uint64_t slots = UINT64_C(1) << (log2 - (HAK_SUPER_LOG2 - HAK_UNIT_LOG2));
+    const size_t slot_bytes = hak_align_up(slots / 8, sizeof(uint64_t));
+    *units = hak_os_reserve(bytes);
+    if (*units == NULL) {
+        return false;
+    }
+    *supers = hak_os_map_guarded(
+        hak_align_up(slots * sizeof *hak_map.supers + slot_bytes, hak_os_page_bytes()));
+    if (*supers == NULL) {
+        hak_os_discard((void *)*units, bytes);
+    }
+    return *supers != NULL;
+}
+
 bool hak_map_start(void)
 {
     unsigned log2 = UNITS_LOG2_MAX;
     _Atomic(uint32_t) *units = NULL;
+    char *supers = NULL;
     // A table beyond a sixteenth of a limit on addresses would take the program's room. The same goes for a limit on data: other
     // tables are as long as this one, and writable.
     const size_t room = hak_least(hak_os_address_limit(), hak_os_data_limit()) / 16;
-    for (; log2 > UNITS_LOG2_MIN; log2--) {
-        size_t bytes = sizeof *units << log2;
-        units = bytes <= room ? hak_os_reserve(bytes) : NULL;
-        if (units != NULL) {
-            break;
-        }
+    while (log2 > UNITS_LOG2_MIN && sizeof *units << log2 > room) {
+        log2--;
     }
-    if (units == NULL) {
-        units = hak_os_reserve(sizeof *units << log2);
+    // A refusal shows a limit that is not known, as on locked memory: the next length has to leave room for the heap.
+    while (!tables_make(log2, &units, &supers)) {
+        if (log2 == UNITS_LOG2_MIN) {
+            return false; // the next call tries again
+        }
+        log2 = log2 > UNITS_LOG2_MIN + REFUSED_LOG2 ? log2 - REFUSED_LOG2 : UNITS_LOG2_MIN;
     }
     const uint64_t slots = UINT64_C(1) << (log2 - (HAK_SUPER_LOG2 - HAK_UNIT_LOG2));
-    const size_t slot_bytes = hak_align_up(slots / 8, sizeof(uint64_t));
-    const size_t supers_bytes =
-        hak_align_up(slots * sizeof *hak_map.supers + slot_bytes, hak_os_page_bytes());
-    char *supers = units != NULL ? hak_os_map_guarded(supers_bytes) : NULL;
-    if (supers == NULL) {
-        if (units != NULL) {
-            // The next call tries again.
-            hak_os_discard((void *)units, sizeof *units << log2);
-        }
-        return false;
-    }
     hak_map.units = units;
     hak_map.unit_mask = (UINT64_C(1) << log2) - 1;
     hak_map.supers = (_Atomic(struct hak_super *) *)(void *)supers;

@@ -48,7 +48,7 @@ static void a_start_without_memory_can_be_repeated(void)
     UNIT_CHECK(!hak_map_start());
     hak_fake.refuse_asks = false;
     before_the_start_nothing_is_ours();
-    hak_fake_fail_in(2, 1); // the smaller table
+    hak_fake_fail_in(2, 3); // the smaller table, and both shorter lengths
     UNIT_CHECK(!hak_map_start());
     UNIT_EQUAL(hak_fake.mapped_bytes, 0);
     before_the_start_nothing_is_ours();
@@ -59,8 +59,12 @@ static void tables_shrink_when_reservations_are_refused(void)
     const struct hak_map before = hak_map;
     hak_fake_fail_in(1, 1);
     UNIT_CHECK(hak_map_start());
-    UNIT_EQUAL(hak_map.unit_mask, (1U << 23) - 1);
-    UNIT_EQUAL(hak_map.super_mask, (1U << 17) - 1);
+    UNIT_EQUAL(hak_map.unit_mask, (1U << 18) - 1);
+    UNIT_EQUAL(hak_map.super_mask, (1U << 12) - 1);
+    hak_map = before;
+    hak_fake_fail_in(2, 1); // the longest one took all that there is
+    UNIT_CHECK(hak_map_start());
+    UNIT_EQUAL(hak_map.unit_mask, (1U << 18) - 1);
     hak_map = before;
     hak_fake.address_limit = HAK_MIB(64); // a sixteenth is 4 MiB: 2^20 entries
     UNIT_CHECK(hak_map_start());

@@ -7,6 +7,8 @@ use crate::workload::{Ready, Server, Workload};
 use nix::libc;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -80,9 +82,21 @@ pub fn is_ready(ready: &Ready) -> bool {
     }
 }
 
-/// Returns a child's output and status. An interrupt kills its process group: the child may need hours, and the processes that
-/// it started are in the group.
-fn until_interrupted(child: Child) -> io::Result<Output> {
+/// Removes a socket file at which nobody listens: the last server that was ended left it there. The next one would be taken
+/// for ready before it is, or could not use that address.
+pub fn clear(ready: &Ready) {
+    if let Ready::Socket(path) = ready
+        && std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket())
+        && UnixStream::connect(path)
+            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+    {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Returns a child's output and status, or None if it took longer than the limit. Its process group is killed then, and by an
+/// interrupt: the child may need hours, and the processes that it started are in the group.
+fn until_stopped(child: Child, limit: Option<Duration>) -> io::Result<Option<Output>> {
     let group = child.id().cast_signed();
     std::thread::scope(|scope| {
         let (done, waits) = mpsc::channel::<()>();

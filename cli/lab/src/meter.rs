@@ -6,7 +6,7 @@
 use crate::allocator::Allocator;
 use crate::answer;
 use crate::c_library;
-use crate::clients::{Driven, drive, run_unmeasured};
+use crate::clients::{Driven, clear, drive, run_unmeasured};
 use crate::control_group::Groups;
 use crate::document::{AFTER_PEAK, DAY, Sample};
 use crate::error::{Error, Result};
@@ -339,6 +339,9 @@ fn prepare(workload: &Workload) -> std::result::Result<(), Stop> {
         let _ = fs::remove_dir_all(scratch);
         fs::create_dir_all(scratch)
             .map_err(|error| crate::failed!("{}: {error}", scratch.shown()))?;
+    }
+    if let Some(server) = &workload.server {
+        clear(&server.ready);
     }
     run_unmeasured(workload, &workload.prepare, "preparation").map(|_| ())
 }

@@ -265,6 +265,7 @@ fn server(arguments: &ServerArguments) -> Result<Option<Server>> {
             &env::current_dir().map_err(|error| failed!("the current folder: {error}"))?,
         )),
     };
+    clients::clear(&ready);
     if clients::is_ready(&ready) {
         return Err(usage!(
             "something answers at {text} already: that would be measured instead"

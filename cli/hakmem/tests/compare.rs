@@ -4,6 +4,7 @@ mod support;
 
 use serde_json::Value;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 use support::{Answer, PROGRAM, Workshop, answer, text};
 
 /// Compares glibc and others with this program, three runs each.
@@ -340,6 +341,18 @@ fn a_client_that_fails_is_named() {
     answer
         .ended_with(1)
         .says("client 'rm ready; exit 3' failed (exit status: 3)");
+}
+
+#[test]
+fn a_client_that_hangs_is_ended() {
+    let workshop = Workshop::open();
+    let server = "/usr/bin/python3 -c \"import time; open('ready', 'w'); time.sleep(60)\"";
+    let options = ["--ready", "ready", "-a", "glibc", "--timeout", "1"];
+    let command = ["--server", server, "--client", "rm ready; sleep 60 & wait"];
+    let begun = Instant::now();
+    let answer = workshop.hakmem(&[&["compare"], &options[..], &command].concat());
+    answer.ended_with(1).says("not finished after 1 s");
+    assert!(begun.elapsed() < Duration::from_secs(45));
 }
 
 #[test]

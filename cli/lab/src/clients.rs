@@ -98,19 +98,24 @@ pub fn clear(ready: &Ready) {
 /// interrupt: the child may need hours, and the processes that it started are in the group.
 fn until_stopped(child: Child, limit: Option<Duration>) -> io::Result<Option<Output>> {
     let group = child.id().cast_signed();
+    let begun = Instant::now();
     std::thread::scope(|scope| {
         let (done, waits) = mpsc::channel::<()>();
-        scope.spawn(move || {
+        let watch = scope.spawn(move || {
+            let mut is_late = false;
             while waits.recv_timeout(CLIENT_POLL) == Err(RecvTimeoutError::Timeout) {
-                if interrupt::requested() {
+                is_late |= limit.is_some_and(|limit| begun.elapsed() > limit);
+                if is_late || interrupt::requested() {
                     // SAFETY: a signal to other processes touches no memory of ours.
                     unsafe { libc::kill(-group, libc::SIGKILL) };
                 }
             }
+            is_late
         });
         let output = child.wait_with_output();
         drop(done);
-        output
+        let is_late = watch.join().unwrap_or(false);
+        output.map(|output| (!is_late).then_some(output))
     })
 }
 
@@ -146,11 +151,17 @@ pub fn run_unmeasured(
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()
-            .and_then(until_interrupted)
+            .and_then(|child| until_stopped(child, workload.timeout))
             .map_err(|error| Stop::Refused(format!("{what} '{shown}' cannot be run: {error}")))?;
         if interrupt::requested() {
             return Err(Stop::Interrupted);
         }
+        let Some(done) = done else {
+            let limit = workload.timeout.unwrap_or_default().as_secs();
+            return Err(Stop::Refused(format!(
+                "{what} '{shown}' had not finished after {limit} s"
+            )));
+        };
         if !done.status.success() {
             let text = String::from_utf8_lossy(&done.stderr);
             let last = text.trim().lines().next_back().unwrap_or("no message");

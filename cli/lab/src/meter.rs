@@ -170,11 +170,14 @@ impl Meter for LinuxMeter {
                 Ok(driven) => Some(driven),
                 Err(stop) => {
                     running.kill();
-                    let _ = running.wait();
-                    return Err(if interrupt::requested() {
-                        Stop::Interrupted
-                    } else {
-                        stop
+                    let ended = running.wait();
+                    if interrupt::requested() {
+                        return Err(Stop::Interrupted);
+                    }
+                    // A client fails if its server was ended.
+                    return Err(match ended {
+                        Ok(run) if run.timed_out => late(workload),
+                        _ => stop,
                     });
                 }
             },
@@ -216,8 +219,7 @@ impl LinuxMeter {
     ) -> std::result::Result<(), Stop> {
         let refuse = |text: String| Err(Stop::Refused(text));
         if run.timed_out {
-            let limit = workload.timeout.unwrap_or_default().as_secs();
-            return refuse(format!("not finished after {limit} s"));
+            return Err(late(workload));
         }
         match run.end {
             // A server without a command that ends it gets SIGTERM from us.
@@ -305,6 +307,11 @@ impl LinuxMeter {
         }
         Ok((owners, known_blocks))
     }
+}
+
+fn late(workload: &Workload) -> Stop {
+    let limit = workload.timeout.unwrap_or_default().as_secs();
+    Stop::Refused(format!("not finished after {limit} s"))
 }
 
 fn request(

@@ -172,6 +172,20 @@ pub fn resident_after_peak(timeline: &[(f64, u64)]) -> Option<u64> {
         .map(|point| point.1)
 }
 
+/// The mean over the time from the first reading to the end. Each reading holds until the next one: they are further apart in
+/// a long run than in its first seconds. Later ones do not count: they are of processes that were left behind. None if there
+/// is no such time.
+pub fn mean_kib(timeline: &[(f64, u64)], end_s: f64) -> Option<f64> {
+    let time_s = end_s - timeline.first()?.0;
+    let nexts = timeline[1..].iter().map(|next| next.0).chain([end_s]);
+    let sum: f64 = timeline
+        .iter()
+        .zip(nexts)
+        .map(|(&(at, kib), next)| kib as f64 * (next.min(end_s) - at.min(end_s)))
+        .sum();
+    (time_s > 0.0).then(|| sum / time_s)
+}
+
 /// At most `count` points; each is the largest of the points that it replaces.
 pub fn thinned(timeline: &[(f64, u64)], count: usize) -> Timeline {
     let width = timeline.len().div_ceil(count.max(1)).max(1);
@@ -201,6 +215,19 @@ mod tests {
     #[test]
     fn a_program_that_ends_soon_after_its_peak_has_no_later_memory() {
         assert_eq!(resident_after_peak(&[(0.0, 1), (0.5, 90), (1.4, 3)]), None);
+    }
+
+    /// Five seconds with 1000 KiB, read every 10 ms, and fifteen with 200, read every 50 ms.
+    #[test]
+    fn the_mean_is_one_over_time_however_often_memory_is_read() {
+        let fast = (0..500).map(|tick| (f64::from(tick) / 100.0, 1000));
+        let slow = (0..300).map(|tick| (5.0 + f64::from(tick) / 20.0, 200));
+        let timeline: Timeline = fast.chain(slow).collect();
+        let mean = mean_kib(&timeline, 20.0).unwrap();
+        assert!((mean - 400.0).abs() < 0.01, "{mean}");
+        assert_eq!(mean_kib(&[(0.0, 3), (1.0, 5), (2.5, 900)], 2.0), Some(4.0));
+        assert_eq!(mean_kib(&[(0.5, 7)], 0.5), None);
+        assert_eq!(mean_kib(&[], 1.0), None);
     }
 
     #[test]

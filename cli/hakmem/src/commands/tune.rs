@@ -11,6 +11,7 @@ use hakmem_lab::error::Result;
 use hakmem_lab::launch::{End, Request, Run, Running, signal_name};
 use hakmem_lab::places::Places;
 use hakmem_lab::tournament::{self, Race, Strategy};
+use hakmem_lab::watch;
 use hakmem_lab::whole_file::Planned;
 use hakmem_lab::{failed, input, machine, usage};
 use std::env;
@@ -172,10 +173,7 @@ impl Program {
 
 /// The mean over the run; if the run is too short for that, the peak.
 fn resident_kib(run: &Run) -> f64 {
-    let sum: f64 = run.timeline.iter().map(|(_, kib)| *kib as f64).sum();
-    if run.timeline.is_empty() {
-        run.tree.peak_kib() as f64
-    } else {
-        sum / run.timeline.len() as f64
-    }
+    // Readings were taken while it was stopped, too.
+    let end_s = run.wall_s + run.stopped_s;
+    watch::mean_kib(&run.timeline, end_s).unwrap_or_else(|| run.tree.peak_kib() as f64)
 }

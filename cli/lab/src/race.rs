@@ -82,6 +82,11 @@ impl Race {
         unsafe { hak_race_end(self) }
     }
 
+    /// May the variant still become the candidate? So it is for several, if the race was ended during its laps.
+    pub fn is_left(&self, variant: usize) -> bool {
+        self.state == IS_OVER && self.left.count_ones() > 1 && self.left >> variant & 1 != 0
+    }
+
     /// The pairs of the duel that are over.
     pub fn pairs(&self) -> u32 {
         self.duel.count as u32

@@ -142,6 +142,8 @@ impl Race {
             format!("not better beyond chance in {pairs} pairs")
         } else if index == 0 {
             format!("lost in {pairs} pairs")
+        } else if self.race.is_left(index) {
+            format!("undecided after {} laps (-l)", self.race.laps)
         } else {
             format!("out after lap {}", self.runners[index].scores.len())
         }
@@ -397,6 +399,10 @@ mod tests {
         }
         assert_eq!(headings, ["lap 1: 17 strategies", "lap 2: 9 strategies"]);
         assert_eq!(race.winner(), 0);
+        let table = race.table();
+        let fates = ["undecided after 2 laps", "out after lap 2", "out after lap 1"];
+        let counts = fates.map(|fate| table.matches(fate).count());
+        assert_eq!(counts, [4, 4, 8], "{table}");
     }
 
     #[test]

@@ -386,6 +386,12 @@ fn wrong_usage_is_one_line_and_exit_code_2() {
         &["true"],
     );
     answer.ended_with(2).says(line);
+    // A pipe is read by one run only, or by none if nobody writes into it.
+    let pipe = workshop.path("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    compare(&workshop, &["--input", "pipe"], &["true"])
+        .ended_with(2)
+        .says("pipe: each run reads it from its beginning, so it has to be a file");
     workshop.hakmem(&["report", "gone.json"]).is_one_line(
         2,
         "cannot read gone.json: No such file or directory (os error 2)",

@@ -21,6 +21,8 @@ use hakmem_lab::{failed, interrupt, machine, probe, usage};
 use indexmap::IndexMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -185,7 +187,7 @@ fn workload(arguments: &Arguments, notes: &mut Vec<String>) -> Result<Workload> 
         arguments: words[1..].to_vec(),
         environment,
         own_environment: IndexMap::new(),
-        stdin: arguments.input.as_ref().map(|path| absolute(path, &folder)),
+        stdin: input(arguments, &folder)?,
         folder,
         judge: if arguments.ignore_output {
             Judge::EndOnly
@@ -202,6 +204,22 @@ fn workload(arguments: &Arguments, notes: &mut Vec<String>) -> Result<Workload> 
         bundles_malloc,
         timeout: Some(Duration::from_secs(arguments.timeout)),
     })
+}
+
+/// The file of --input. What only one run can read is refused: the others would be measured with nothing to do.
+fn input(arguments: &Arguments, folder: &Path) -> Result<Option<PathBuf>> {
+    let Some(path) = &arguments.input else {
+        return Ok(None);
+    };
+    let path = absolute(path, folder);
+    let data = fs::metadata(&path).map_err(|error| usage!("{}: {error}", path.shown()))?;
+    if data.is_file() || data.file_type().is_char_device() {
+        return Ok(Some(path));
+    }
+    Err(usage!(
+        "--input {}: each run reads it from its beginning, so it has to be a file",
+        path.shown()
+    ))
 }
 
 fn absolute(path: &Path, folder: &Path) -> PathBuf {

@@ -97,10 +97,10 @@ pub fn prove_if_possible(
     }
 }
 
-/// A program on our own streams, traced to its end.
+/// A program on our own streams, traced to its end. The first word is the name by which it is called.
 pub fn request(
     program: &Path,
-    words: &[OsString],
+    command: &[OsString],
     environment: Vec<(OsString, OsString)>,
     reads_heaps: bool,
 ) -> Result<Request> {
@@ -111,7 +111,8 @@ pub fn request(
     };
     Ok(Request {
         program: program.to_path_buf(),
-        arguments: words.to_vec(),
+        name: command[0].clone(),
+        arguments: command[1..].to_vec(),
         environment,
         folder: env::current_dir().map_err(|error| failed!("the current folder: {error}"))?,
         input: own(std::io::stdin().as_fd())?,

@@ -356,6 +356,20 @@ fn a_client_that_hangs_is_ended() {
 }
 
 #[test]
+fn a_program_is_called_by_the_name_that_was_given() {
+    let workshop = Workshop::open();
+    let command = ["sh", "-c", "echo $0"];
+    let options = ["-a", "glibc", "--filter", "tee said"];
+    compare(&workshop, &options, &command).ended_with(0);
+    let said = std::fs::read_to_string(workshop.path("said")).unwrap();
+    assert_eq!(said, "sh\n");
+    for start in [&["run"][..], &["run", "--stats"], &["leaks", "--exit"]] {
+        let answer = workshop.hakmem(&[start, &["--"], &command].concat());
+        assert_eq!(answer.output.lines().next(), Some("sh"), "{start:?}");
+    }
+}
+
+#[test]
 fn an_address_that_answers_already_is_refused() {
     let workshop = Workshop::open();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -229,6 +229,7 @@ impl Variant {
             group: "real".into(),
             threads: self.threads,
             program: PathBuf::from(program),
+            called: program.into(),
             needs: self.needs.clone(),
             arguments: Vec::new(),
             environment: folders.environment(),

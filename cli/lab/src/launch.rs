@@ -33,6 +33,8 @@ const GRACE: Duration = Duration::from_secs(3);
 
 pub struct Request {
     pub program: PathBuf,
+    /// The name by which it is called: its `argv[0]`, on which its messages and some programs' work depend.
+    pub name: OsString,
     pub arguments: Vec<OsString>,
     /// The whole environment.
     pub environment: Vec<(OsString, OsString)>,
@@ -237,10 +239,8 @@ impl PreparedCommand<'_> {
     fn new(request: &Request) -> Result<PreparedCommand<'_>> {
         let program = text(request.program.as_os_str())?;
         let folder = text(request.folder.as_os_str())?;
-        let mut texts = vec![program.clone()];
-        for argument in &request.arguments {
-            texts.push(text(argument)?);
-        }
+        let words = std::iter::once(&request.name).chain(&request.arguments);
+        let mut texts = words.map(|word| text(word)).collect::<Result<Vec<_>>>()?;
         let argument_count = texts.len();
         for (name, value) in &request.environment {
             let mut entry = name.clone();

@@ -327,6 +327,7 @@ fn request(
     let copy = |file: &File| file.try_clone().map_err(|error| crate::failed!("{error}"));
     Ok(Request {
         program: workload.program.clone(),
+        name: workload.called.clone(),
         arguments: workload.arguments.clone(),
         environment: environment.into_iter().collect(),
         folder: workload.folder.clone(),

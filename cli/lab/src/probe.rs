@@ -55,6 +55,7 @@ pub fn load(
     environment.push(("LD_BIND_NOW".into(), "1".into()));
     let request = Request {
         program: program.to_path_buf(),
+        name: program.into(),
         arguments: arguments.to_vec(),
         environment,
         folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),

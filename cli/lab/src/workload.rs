@@ -54,6 +54,8 @@ pub struct Workload {
     pub group: String,
     pub threads: u32,
     pub program: PathBuf,
+    /// The name by which it is called.
+    pub called: OsString,
     /// Files besides the program that must be installed.
     pub needs: Vec<PathBuf>,
     pub arguments: Vec<OsString>,

@@ -54,6 +54,7 @@ fn request(command: &[&str]) -> Request {
     };
     Request {
         program: PathBuf::from(command[0]),
+        name: command[0].into(),
         arguments: command[1..].iter().map(OsString::from).collect(),
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
         folder: PathBuf::from("/"),

@@ -102,6 +102,7 @@ fn workload() -> Workload {
         group: "compare".into(),
         threads: 1,
         program: PathBuf::from("/bin/true"),
+        called: "true".into(),
         needs: Vec::new(),
         arguments: Vec::new(),
         environment: IndexMap::new(),

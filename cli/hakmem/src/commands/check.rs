@@ -253,7 +253,7 @@ fn resident(arguments: &Arguments, executable: &Executable, input: &Input) -> Re
     let environment = environment(&Allocator::default())?;
     let mut request = request(
         &executable.path,
-        &arguments.command[1..],
+        &arguments.command,
         environment,
         false,
     )?;

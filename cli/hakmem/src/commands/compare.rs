@@ -183,6 +183,7 @@ fn workload(arguments: &Arguments, notes: &mut Vec<String>) -> Result<Workload> 
         group: "compare".into(),
         threads: 0,
         program,
+        called: words[0].clone(),
         needs: Vec::new(),
         arguments: words[1..].to_vec(),
         environment,

@@ -221,7 +221,7 @@ fn run(arguments: &Arguments) -> Result<Run> {
     prove(&executable, words, &environment, &allocator)?;
     let every = arguments.every.to_string();
     environment.push(("HAKMEM_SAMPLE_BYTES".into(), every.into()));
-    let request = request(&executable.path, words, environment, true)?;
+    let request = request(&executable.path, &arguments.subject, environment, true)?;
     signals::hold();
     let running = Running::start(request)?;
     signals::pass_on_to(running.pid);

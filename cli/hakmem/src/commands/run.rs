@@ -71,7 +71,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     if let Some(stats) = arguments.stats {
         prove(&executable, words, &environment, &allocator)?;
         let is_whole = stats == Stats::All;
-        return run_with_stats(&executable.path, words, environment, &allocator, is_whole);
+        return run_with_stats(&executable.path, &arguments.command, environment, &allocator, is_whole);
     }
     prove_if_possible(&executable, words, &environment, &allocator)?;
     let error = Command::new(&executable.path)
@@ -87,12 +87,12 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
 
 fn run_with_stats(
     program: &Path,
-    words: &[OsString],
+    command: &[OsString],
     environment: Vec<(OsString, OsString)>,
     allocator: &Allocator,
     is_whole: bool,
 ) -> Result<ExitCode> {
-    let request = request(program, words, environment, allocator.is_ours())?;
+    let request = request(program, command, environment, allocator.is_ours())?;
     signals::hold();
     let running = Running::start(request)?;
     signals::pass_on_to(running.pid);

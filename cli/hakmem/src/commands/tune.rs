@@ -101,6 +101,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
 
 struct Program {
     path: PathBuf,
+    name: OsString,
     words: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
     folder: PathBuf,
@@ -115,6 +116,7 @@ impl Program {
         prove(&executable, words, &environment, &allocator)?;
         Ok(Program {
             path: executable.path.clone(),
+            name: name.clone(),
             words: words.to_vec(),
             environment,
             folder: env::current_dir().map_err(|error| failed!("the current folder: {error}"))?,
@@ -139,6 +141,7 @@ impl Program {
         let errors: File = nothing(false)?;
         let request = Request {
             program: self.path.clone(),
+            name: self.name.clone(),
             arguments: self.words.clone(),
             environment,
             folder: self.folder.clone(),

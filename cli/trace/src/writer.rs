@@ -35,6 +35,8 @@ pub struct Writer {
     buffer: Vec<u8>,
     contents: Vec<u8>,
     events: u64,
+    /// What did not fit has left a hole, so no events may follow.
+    hole: Option<Written>,
 }
 
 /// Whether a record fitted.
@@ -79,6 +81,7 @@ impl Writer {
             buffer: Vec::new(),
             contents: Vec::new(),
             events: 0,
+            hole: None,
         })
     }
 
@@ -91,6 +94,9 @@ impl Writer {
     }
 
     pub fn chunk(&mut self, encoder: &mut Encoder) -> Result<Written> {
+        if let Some(why) = self.hole {
+            return Ok(why);
+        }
         let mut contents = std::mem::take(&mut self.contents);
         contents.clear();
         encoder
@@ -154,6 +160,8 @@ impl Writer {
             self.append(&buffer)
         };
         self.buffer = buffer;
+        let not_fitting = written.as_ref().ok().filter(|&&one| one != Written::Yes);
+        self.hole = self.hole.or(not_fitting.copied());
         written
     }
 
@@ -268,4 +276,66 @@ fn is_full(error: &io::Error) -> bool {
         error.raw_os_error(),
         Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Event, Kind};
+    use crate::reader::Reader;
+
+    /// Events that hardly become smaller.
+    fn chunk(thread: u32, count: u64) -> Encoder {
+        let mut encoder = Encoder::new(1, thread);
+        let mut random = 1_u64;
+        for number in 0..count {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            encoder.push(Event {
+                time: number,
+                address: random >> 16,
+                size: 1,
+                stack: 0,
+                kind: Kind::Malloc,
+                alignment_log2: 0,
+            });
+        }
+        encoder
+    }
+
+    /// A hole would look like frees that never happened, and like blocks that live on.
+    #[test]
+    fn behind_events_that_did_not_fit_there_are_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        let mut writer = Writer::create(&path, Some(64 << 10)).unwrap();
+        assert_eq!(writer.chunk(&mut chunk(1, 1000)).unwrap(), Written::Yes);
+        let large = &mut chunk(1, 60_000);
+        assert_eq!(writer.chunk(large).unwrap(), Written::AtLimit);
+        assert_eq!(writer.chunk(&mut chunk(1, 10)).unwrap(), Written::AtLimit);
+        assert_eq!(writer.chunk(&mut chunk(2, 10)).unwrap(), Written::AtLimit);
+        // Names of what was recorded before may still fit.
+        assert_eq!(writer.json(Tag::Names, &()).unwrap(), Written::Yes);
+        writer.finish(Ending::default()).unwrap();
+        let counts: Vec<u32> = Reader::open(&path)
+            .unwrap()
+            .chunks
+            .iter()
+            .map(|chunk| chunk.head.count)
+            .collect();
+        assert_eq!(counts, [1000]);
+    }
+
+    #[test]
+    fn behind_stacks_that_did_not_fit_there_are_no_events() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        let mut writer = Writer::create(&path, Some(64 << 10)).unwrap();
+        let stacks: Vec<(u32, Vec<u64>)> = (1..5000)
+            .map(|number| (number, vec![0x1234_5678; 12]))
+            .collect();
+        assert_eq!(writer.stacks(1, &stacks).unwrap(), Written::AtLimit);
+        assert_eq!(writer.chunk(&mut chunk(1, 10)).unwrap(), Written::AtLimit);
+    }
 }

@@ -81,10 +81,11 @@ fn what_lives_is_told_by_who_allocated_it() {
     assert_eq!(site(&snapshot, "keep_large")["live"]["bytes"], 1e6);
     assert_eq!(site(&snapshot, "keep_small")["live"]["blocks"], 4000.0);
     assert_eq!(site(&snapshot, "keep_small")["live_off"], 0.0);
-    workshop
-        .hakmem(&["leaks", &process.pid()])
-        .ended_with(0)
-        .says("keep_large (keeper)");
+    for options in [&["leaks"][..], &["profile"], &["why", "--sparse", "100"]] {
+        let answer = workshop.hakmem(&[options, &[&process.pid()]].concat());
+        answer.ended_with(0).says("keep_large (keeper)");
+        assert!(!answer.output.contains('±'), "{}", answer.output);
+    }
 }
 
 #[test]

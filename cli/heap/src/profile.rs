@@ -45,9 +45,12 @@ impl Sums {
     }
 
     /// Two standard deviations of `bytes`, as if all samples had the same weight; the true value is within that in 19 of 20
-    /// cases.
+    /// cases. 0 if each sample stands for one block: these were sampled for sure. With different weights it is rather too
+    /// much.
     pub fn bytes_off(&self) -> f64 {
-        2.0 * self.bytes / (self.samples.max(1) as f64).sqrt()
+        let samples = self.samples.max(1) as f64;
+        let by_chance = (1.0 - samples / self.blocks.max(samples)).sqrt();
+        2.0 * self.bytes / samples.sqrt() * by_chance
     }
 }
 
@@ -435,4 +438,27 @@ fn wake_caches(process: &LiveProcess, control: &Control, samples: bool) -> Resul
         next = fields.next.number(&cache);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Sums;
+
+    #[test]
+    fn a_sum_is_exact_if_chance_had_no_part_in_it() {
+        let off = |samples, bytes, blocks| {
+            let sums = Sums {
+                samples,
+                bytes,
+                blocks,
+            };
+            sums.bytes_off()
+        };
+        assert_eq!(off(1, 6e8, 1.0), 0.0);
+        assert_eq!(off(7, 7e5, 7.0), 0.0);
+        assert_eq!(off(0, 0.0, 0.0), 0.0);
+        // 100 samples for a million blocks: a fifth. Half of the chance is gone if each stands for two blocks.
+        assert!((off(100, 1e8, 1e6) / 2e7 - 1.0).abs() < 0.001);
+        assert!((off(100, 1e8, 200.0) / 2e7 - 0.5_f64.sqrt()).abs() < 0.001);
+    }
 }

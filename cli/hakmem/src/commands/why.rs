@@ -5,7 +5,7 @@ use crate::moment::Moment;
 use crate::numbers::{percent, seconds};
 use crate::output::{self, print_json, show, terminal};
 use crate::profile::look::snapshot;
-use crate::profile::{ROWS, notes};
+use crate::profile::{ROWS, Snapshot, notes};
 use crate::refusals;
 use crate::say;
 use crate::target::{Opened, Target};
@@ -69,6 +69,8 @@ const FAILURES: usize = 3;
 struct Pin {
     /// An estimate: the free bytes of sparse slabs, divided among the blocks in them.
     pinned_bytes: f64,
+    /// Two standard deviations of it; 0: each of the blocks was sampled.
+    pinned_off: f64,
     blocks: f64,
     samples: u64,
     oldest_s: f64,
@@ -146,7 +148,14 @@ fn report(arguments: &Arguments, opened: &Opened, to_save: Option<Planned>) -> R
             "limits": named.limits(), "notes": names.notes() });
         print_json(&value)?;
     } else {
-        let text = text(&opened.title(), sparse, &pins, arguments.sparse, terminal());
+        let title = opened.title();
+        let text = text(
+            (&title, &named),
+            sparse,
+            &pins,
+            arguments.sparse,
+            terminal(),
+        );
         show(&text);
         show(&notes(&named.limits()));
         if heap.failures.count > 0 {
@@ -188,6 +197,8 @@ fn pins(profile: &Profile, heap: &Heap, pinning: &HashMap<u64, f64>) -> HashMap<
         if let Some(each) = slab.and_then(|run| pinning.get(&run.base)) {
             let pin = found.entry(sample.stack).or_default();
             pin.pinned_bytes += each * sample.blocks;
+            let draws = sample.blocks * (sample.blocks - 1.0).max(0.0);
+            pin.pinned_off = pin.pinned_off.hypot(2.0 * each * draws.sqrt());
             pin.blocks += sample.blocks;
             pin.samples += 1;
         }
@@ -195,7 +206,13 @@ fn pins(profile: &Profile, heap: &Heap, pinning: &HashMap<u64, f64>) -> HashMap<
     found
 }
 
-fn text(title: &str, sparse: Sparse, pins: &[Pin], percent: f64, form: Form) -> String {
+fn text(
+    (title, named): (&str, &Snapshot),
+    sparse: Sparse,
+    pins: &[Pin],
+    percent: f64,
+    form: Form,
+) -> String {
     let mut lines = vec![form.strong(title), String::new()];
     lines.push(format!(
         "{} are free in {} slabs that are at most {percent:.0} % in use; {} blocks lie there",
@@ -219,10 +236,10 @@ fn text(title: &str, sparse: Sparse, pins: &[Pin], percent: f64, form: Form) -> 
     table.number_column("oldest", 1);
     table.text_column("allocated by", 0);
     for pin in pins.iter().take(ROWS) {
-        let off = 200.0 / (pin.samples as f64).sqrt();
+        let off = named.off(pin.pinned_bytes, pin.pinned_off);
         table.row(vec![
             Cell::new(bytes(pin.pinned_bytes as u64)),
-            Cell::toned(format!("± {off:.0} %"), Tone::Faint),
+            Cell::toned(off, Tone::Faint),
             Cell::new(format!("{:.0}", pin.blocks)),
             Cell::new(age(pin.oldest_s)),
             Cell::fitting(frames::place(&pin.frames)),

@@ -56,8 +56,8 @@ static void take_file(const char *path, enum hak_option_source source)
     const size_t length = hak_os_read_file(path, text, sizeof text);
     if (length == 0 || length == sizeof text - 1) {
         hak_say(length == 0
-                    ? "this file of options cannot be read, is empty, or is a pipe that nobody "
-                      "writes: %s"
+                    ? "this file of options cannot be read, is empty, or is a pipe without a "
+                      "writer: %s"
                     : "this file of options is longer than 8,190 characters and was not read: %s",
                 path);
         return;

@@ -225,7 +225,7 @@ static void complain_of_name(const struct hak_setting *setting, const char *name
         hak_nearest_try(&nearest, variables[i]);
     }
     const char *word = nearest.name != NULL ? nearest.name : "";
-    hak_say("%s%s is no option%s%s%s; 'hakmem options' lists them",
+    hak_say("%s%s is not an option%s%s%s; 'hakmem options' lists them",
             setting->place,
             spell(setting, name, length).text,
             *word != '\0' ? ", the nearest one is " : "",

@@ -275,7 +275,7 @@ static const char *parse(const char *text)
     uint64_t *values = experiment.values;
     if (!hak_option_parse(row, first + 1, &values[0]) ||
         !hak_option_parse(row, second + 1, &values[1])) {
-        return "a value that the option cannot have; 'hakmem options' says which";
+        return "the option cannot have this value; 'hakmem options' lists its values";
     }
     if (values[0] == values[1]) {
         return "the two values are the same";
@@ -293,10 +293,10 @@ static bool is_timing_off(void)
 static const char *what_forbids_it(void)
 {
     if (is_of_caches() && hak_seen_is_wanted()) {
-        return "there are no magazines, for an option checks or hardens every block";
+        return "there are no magazines, as an option checks or hardens every block";
     }
     if (is_of_caches() && is_timing_off()) {
-        return "it has to time slow paths, and somebody has set debug_timing=off";
+        return "it has to time slow paths, and debug_timing=off is set";
     }
     if (hak_load_relaxed(&hak_options.elo) != 0) {
         return "the learner (option elo) sets options at the same time";

@@ -127,12 +127,11 @@ static const char *take_rule(char *where, char *ways)
         return "names no place; write a function, module+0xoffset or module+0xstart-0xend";
     }
     if (!parse_ways(ways, &rule.ways)) {
-        return "has a way that does not exist; there are short or long, uncached, unmap, huge, "
-               "zero "
-               "and align=16 to 32768";
+        return "has an unknown way; the ways are short or long, uncached, unmap, huge, zero and "
+               "align=16 to 32768";
     }
     hak_modules_visit(add_in_module, &rule);
-    return rule.is_full ? "is one too many: 256 functions can have a rule" : NULL;
+    return rule.is_full ? "is one rule too many: at most 256 functions can have one" : NULL;
 }
 
 static const char *take_line(char *line)
@@ -144,7 +143,7 @@ static const char *take_line(char *line)
         return NULL;
     }
     if (arrow == NULL) {
-        return "is no rule; write 'where -> way'";
+        return "is not a rule; write 'where -> way'";
     }
     *arrow = '\0';
     return take_rule(hak_option_trimmed(line), arrow + 2);
@@ -179,7 +178,7 @@ void hak_site_rules_read(void)
     size_t length;
     const char *text = hak_os_map_file(path, &length);
     if (text == NULL) {
-        hak_say("the site rules %s cannot be read, or are empty; going on without", path);
+        hak_say("the site rules %s cannot be read, or are empty; no rule applies", path);
         return;
     }
     take_text(path, text, length);

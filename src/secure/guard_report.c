@@ -26,7 +26,7 @@ void hak_guard_report(const char *kind, const struct hak_guard_slot *slot, const
             kind,
             p,
             offset,
-            is_before ? "before" : "behind",
+            is_before ? "before" : "after",
             block,
             hak_load_relaxed(&slot->bytes));
     print_call("allocated", &slot->allocated);
@@ -48,7 +48,7 @@ static void report_tag(const void *address)
     const char *block = slab->base + (size_t)index * info->bytes;
     const bool is_out =
         index < info->blocks && hak_state_is(&hak_states_of(slab)[index], HAK_STATE_OUT);
-    hak_say("wrong tag: %p, %z bytes behind the start of %p, a block of %z bytes that is %s",
+    hak_say("wrong tag: %p, %z bytes after the start of %p, a block of %z bytes that is %s",
             p,
             (size_t)(p - block),
             block,

@@ -19,7 +19,8 @@ void hak_misuse_double_free(const void *block, size_t bytes)
 
 void hak_misuse_reused(const void *p)
 {
-    hak_die("double free: %p is already free, and its memory in use again%s", p, hint_to_check());
+    hak_die(
+        "double free: %p is already free, and its memory is in use again%s", p, hint_to_check());
 }
 
 void hak_misuse_interior(const void *p, size_t offset, size_t bytes)
@@ -55,13 +56,12 @@ void hak_misuse_wrong_size(const void *block, size_t said, size_t bytes)
 
 void hak_misuse_overflow(const void *block, size_t bytes, size_t offset)
 {
-    hak_die("overflow: byte %z of %p was written, a block of %z bytes", offset, block, bytes);
+    hak_die("overflow: byte %z of %p, a block of %z bytes, was written", offset, block, bytes);
 }
 
 void hak_misuse_underflow(const void *block, size_t bytes, size_t before)
 {
-    hak_die(
-        "underflow: the byte %z before %p was written, a block of %z bytes", before, block, bytes);
+    hak_die("underflow: byte %z before %p, a block of %z bytes, was written", before, block, bytes);
 }
 
 void hak_misuse_write_after_free(const void *block, size_t bytes, size_t offset)

@@ -1,4 +1,4 @@
-// expect: hakmem: double free: 0x[0-9a-f]+ is already free, and its memory in use again; HAKMEM_CHECK=1 stops at the second free itself
+// expect: hakmem: double free: 0x[0-9a-f]+ is already free, and its memory is in use again; HAKMEM_CHECK=1 stops at the second free itself
 // not tagged: is judged by the state of the block
 //
 // A thread's free waits in its parcel while the owner frees the same block, whose memory then becomes

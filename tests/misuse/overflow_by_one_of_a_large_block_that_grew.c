@@ -1,5 +1,5 @@
 // with features
-// expect: hakmem: overflow: byte 100101 of 0x[0-9a-f]+ was written, a block of 100101 bytes
+// expect: hakmem: overflow: byte 100101 of 0x[0-9a-f]+, a block of 100101 bytes, was written
 // env: HAKMEM_GUARD_LARGE=1
 //
 // The block has grown in place, into a part of a page: the rest of that page is checked.

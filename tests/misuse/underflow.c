@@ -1,4 +1,4 @@
-// expect: hakmem: overflow: byte 104 of 0x[0-9a-f]+ was written, a block of 112 bytes
+// expect: hakmem: overflow: byte 104 of 0x[0-9a-f]+, a block of 112 bytes, was written
 // env: HAKMEM_CANARIES=1
 // not tagged: faults at once
 // with features

@@ -1,5 +1,5 @@
 // with features
-// expect: hakmem: underflow: the byte 8 before 0x[0-9a-f]+ was written, a block of 100000 bytes
+// expect: hakmem: underflow: byte 8 before 0x[0-9a-f]+, a block of 100000 bytes, was written
 // env: HAKMEM_GUARD_LARGE=1
 #include "../support/misuse.h"
 

@@ -84,10 +84,10 @@ static void check_environment(void)
          "2097152\n"),
         "hakmem: HAKMEM_CHECK=2 is neither on nor off; using off\n",
         "hakmem: HAKMEM_PARCEL_BYTES=1Mx is not a number from 64 to 16777216; using 65536\n",
-        "hakmem: HAKMEM_DEKAY_MS is no option, the nearest one is HAKMEM_DECAY_MS; ",
+        "hakmem: HAKMEM_DEKAY_MS is not an option, the nearest one is HAKMEM_DECAY_MS; ",
         "hakmem: HAKMEM_MODE=fast is none of ",
-        "hakmem: HAKMEM_OPTIONS: check_ is no option, the nearest one is check; ",
-        "hakmem: HAKMEM_OPTIONS: nothing_like_it is no option; ",
+        "hakmem: HAKMEM_OPTIONS: check_ is not an option, the nearest one is check; ",
+        "hakmem: HAKMEM_OPTIONS: nothing_like_it is not an option; ",
         NULL};
     check_lines(ht_run_again("see", settings), complaints);
 }
@@ -105,7 +105,7 @@ static void check_sources(void)
     static char mode[] = "HAKMEM_MODE=memory";
     char *const settings[] = {dirty, list, config, mode, NULL};
     char complaint[128];
-    snprintf(complaint, sizeof complaint, "hakmem: %s:7: no is no option", file);
+    snprintf(complaint, sizeof complaint, "hakmem: %s:7: no is not an option", file);
     const char *const lines[] = {complaint, NULL};
     check_lines(ht_run_again("sources", settings), lines);
     close(open);
@@ -138,12 +138,12 @@ static void check_pipes(void)
     const char *const lines[] = {complaints[0], complaints[1], complaints[2], NULL};
     snprintf(complaints[0],
              sizeof complaints[0],
-             "hakmem: this file of options cannot be read, is empty, or is a pipe that nobody "
-             "writes: %s\n",
+             "hakmem: this file of options cannot be read, is empty, or is a pipe without a "
+             "writer: %s\n",
              pipe);
     snprintf(complaints[1],
              sizeof complaints[1],
-             "hakmem: the site rules %s cannot be read, or are empty; going on without\n",
+             "hakmem: the site rules %s cannot be read, or are empty; no rule applies\n",
              pipe);
     snprintf(complaints[2], sizeof complaints[2], "hakmem: %s cannot be written to\n", pipe);
     check_lines(ht_run_again("nothing", settings), lines);
@@ -156,7 +156,7 @@ static void check_pipes(void)
         _exit(write(end, text, strlen(text)) != (ssize_t)strlen(text));
     }
     char *const written[] = {config, NULL};
-    snprintf(complaints[0], sizeof complaints[0], "hakmem: %s:1: no is no option", pipe);
+    snprintf(complaints[0], sizeof complaints[0], "hakmem: %s:1: no is not an option", pipe);
     const char *const read[] = {complaints[0], NULL};
     check_lines(ht_run_again("nothing", written), read);
     ht_wait_child(writer, "who writes the pipe");

@@ -64,12 +64,12 @@ int main(void)
     goes_on_as_others_do();
     const char *text = ht_said_by(overflow, SIGSEGV);
     ht_expect_said(text, "hakmem: overflow: ");
-    ht_expect_said(text, "96 bytes behind the start of ");
+    ht_expect_said(text, "96 bytes after the start of ");
     ht_expect_said(text, "allocated by thread ");
     ht_expect_said(text, "promise_sampled_blocks_lie_between_guards+0x");
     text = ht_said_by(use_after_free, SIGSEGV);
     ht_expect_said(text, "hakmem: use after free: ");
-    ht_expect_said(text, "10 bytes behind the start of ");
+    ht_expect_said(text, "10 bytes after the start of ");
     ht_expect_said(text, "freed by thread ");
     ht_expect_said(ht_said_by(double_free, SIGABRT), "hakmem: double free: ");
     ht_expect_said(ht_said_by(underflow, SIGABRT), "hakmem: underflow: ");

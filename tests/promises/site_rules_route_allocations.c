@@ -160,9 +160,9 @@ static void check_file(void)
     char expected[512];
     snprintf(expected,
              sizeof expected,
-             "hakmem: %s:6: has a way that does not exist; there are short or long, uncached, "
-             "unmap, huge, zero and align=16 to 32768\n"
-             "hakmem: %s:7: is no rule; write 'where -> way'\n",
+             "hakmem: %s:6: has an unknown way; the ways are short or long, uncached, unmap, "
+             "huge, zero and align=16 to 32768\n"
+             "hakmem: %s:7: is not a rule; write 'where -> way'\n",
              path,
              path);
     const char *said = run_with(path);

@@ -187,7 +187,7 @@ int main(void)
     heaps_leave_no_tags();
     ht_expect_said(ht_said_by(overflow, SIGSEGV), "hakmem: wrong tag: 0x");
     ht_expect_said(ht_said_by(underflow, SIGSEGV), "hakmem: wrong tag: 0x");
-    ht_expect_said(ht_said_by(write_after_free, SIGSEGV), "10 bytes behind the start of ");
+    ht_expect_said(ht_said_by(write_after_free, SIGSEGV), "10 bytes after the start of ");
     ht_expect_said(ht_said_by(read_after_free, SIGSEGV), "a block of 112 bytes that is free");
     ht_expect_said(ht_said_by(write_to_the_block_of_others, SIGSEGV), "112 bytes that is in use");
     ht_expect_said(ht_said_by(free_of_the_block_of_others, SIGABRT), "hakmem: double free: 0x");

@@ -87,7 +87,7 @@ fn a_wrong_name_is_said_with_the_nearest_right_one() {
     command.env("HAKMEM_OPTIONS", "decay_m=1");
     answer(command)
         .ended_with(0)
-        .says("HAKMEM_OPTIONS: decay_m is no option, the nearest one is decay_ms;");
+        .says("HAKMEM_OPTIONS: decay_m is not an option, the nearest one is decay_ms;");
 }
 
 #[test]

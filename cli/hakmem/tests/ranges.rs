@@ -66,8 +66,8 @@ fn a_setting_that_the_library_does_not_take_is_not_measured() {
             "hakmem+HAKMEM_DECAY_MS=abc",
             "HAKMEM_DECAY_MS=abc is not a number from 0 to 3600000",
         ),
-        ("hakmem+HAKMEM_NOSUCH=1", "HAKMEM_NOSUCH is no option"),
-        ("hakmem+HAKMEM_OPTIONS=nosuch=1", "nosuch is no option"),
+        ("hakmem+HAKMEM_NOSUCH=1", "HAKMEM_NOSUCH is not an option"),
+        ("hakmem+HAKMEM_OPTIONS=nosuch=1", "nosuch is not an option"),
         (
             "hakmem+HAKMEM_CONFIG=/nonexistent",
             "this file of options cannot be read",

@@ -432,7 +432,7 @@ static void an_ended_slab_has_no_owner(void)
     void *large = hak_large_alloc(HAK_KIB(40), 1, 0, &zeroed);
     UNIT_CHECK(hak_run_of(large) == slab && hak_owner_lock(held[0]) == NULL);
     UNIT_DIES(hak_direct_put(hak_cache_self, held[0]),
-              "is already free, and its memory in use again");
+              "is already free, and its memory is in use again");
     hak_large_free(producer, large, hak_map_entry(large));
     held[0] = NULL;
 }
@@ -459,7 +459,7 @@ static void a_slab_may_end_while_a_block_is_freed_again(void)
     UNIT_CHECK(hak_large_alloc(HAK_KIB(40), 1, 0, &zeroed) != NULL && hak_run_of(block) != NULL);
     become(late);
     UNIT_DIES(hak_reclaim_or_post(late, block, entry),
-              "is already free, and its memory in use again");
+              "is already free, and its memory is in use again");
 }
 
 int main(void)

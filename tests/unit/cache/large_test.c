@@ -207,7 +207,7 @@ static void one_block_kept_twice_dies(void)
     hak_map_set_one(block, entry);
     UNIT_CHECK(hak_large_keep(other, block));
     UNIT_CHECK(hak_bigcache_reuse(other, hak_size_class_bin(HAK_KIB(200))) == block);
-    UNIT_DIES(hak_bigcache_expire(cache, 0), "is already free, and its memory in use again");
+    UNIT_DIES(hak_bigcache_expire(cache, 0), "is already free, and its memory is in use again");
     give(block);
     hak_bigcache_expire(other, 0);
     hak_bigcache_put(hak_bigcache_place(cache, 0), block, 0, hak_map_place(block));

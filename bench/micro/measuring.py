@@ -42,7 +42,7 @@ GCC_FUNCTIONS = 120
 BLOCKS, RUNS_A_BLOCK = 8, 5
 STARTS = 200
 SLEEPS_FEW, SLEEPS_MANY = 3, 13
-NO_DIFFERENCE = "no difference shown"
+NO_DIFFERENCE = "no proven difference"
 COPIES_PROGRAM = ["bench_random_mixed", "1500000", "8192", "42"]
 
 

@@ -28,7 +28,7 @@ fails() {
     fi
 }
 
-fails "no room left for trace.hkt; the trace is whole up to there" \
+fails "no space left for trace.hkt; the trace is complete up to there" \
     "$hakmem" record -- "$build/tests/trace_calls" 2 200000 1
 "$hakmem" trace info trace.hkt >"$work/info"
 grep -q 'where the disk was full' "$work/info"

@@ -16,22 +16,23 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
-  hakmem run -- python3 app.py            a program under hakmem, and proof that it is
-  hakmem compare -- ./server --bench      under every allocator: who wins, how certainly
-  hakmem verify 4711                      which allocator a process really uses
-  hakmem record -- ./server               every allocation, into trace.hkt
-  hakmem replay trace.hkt --all           that trace through every allocator
+  hakmem run -- python3 app.py            run a program, with proof that it uses hakmem
+  hakmem compare -- ./server --bench      which allocator is the best, and how certainly?
+  hakmem verify 4711                      which allocator does a process really use?
+  hakmem record -- ./server               record every allocation into trace.hkt
+  hakmem replay trace.hkt --all           replay that trace under every allocator
 
-Documents, as docs/options.md: in share/doc/hakmem beside the installed bin, or in the sources.
+Documents such as docs/options.md are in share/doc/hakmem beside the installed bin, or in the
+sources.
 
-Exit codes: 0 done; 1 failed, or the answer is no; 2 wrong usage. `run` and `record` end as their
-program does.";
+Exit codes: 0 done; 1 failed, or the answer is no; 2 wrong usage. `run` and `record` return the
+exit code of their program.";
 
 const EXAMPLES_OF_HELP: &str = "\
 Examples:
   hakmem help run                 as 'hakmem run --help'
   hakmem help trace top-sites
-  man hakmem-run                  the same as a page, where the man pages are installed";
+  man hakmem-run                  the same as a man page, if installed";
 
 #[derive(Parser)]
 #[command(name = "hakmem", version, about, after_help = EXAMPLES, arg_required_else_help = true)]

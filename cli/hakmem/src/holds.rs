@@ -11,39 +11,35 @@ pub fn ours(ledger: &Ledger) -> [Row; 10] {
         (
             "live blocks",
             ledger.live,
-            "with what their classes are larger than the requests",
+            "including class slack: the rest of each block",
         ),
         (
             "in magazines",
             ledger.cached,
-            "free, ready for their threads",
+            "free, ready for the cache's thread",
         ),
         (
             "between threads",
             ledger.in_transit,
-            "freed by others than their owners",
+            "remote frees that wait for their owner",
         ),
-        (
-            "in BigCache",
-            ledger.kept,
-            "large, free, kept for the next of their size",
-        ),
+        ("in BigCache", ledger.kept, "large, free, kept for reuse"),
         ("free in slabs", ledger.slab_free, "beside live blocks"),
         (
             "never used",
             ledger.never_used,
-            "on pages that others are on",
+            "on pages that other blocks use",
         ),
         (
             "rests",
             ledger.rests,
-            "behind the last block of slabs and of runs",
+            "after the last block of slabs and runs",
         ),
-        ("waiting", ledger.waiting, "to be given back"),
+        ("waiting", ledger.waiting, "free, to be purged"),
         (
             "huge page excess",
             ledger.huge_excess,
-            "free, resident with a huge page",
+            "free, but part of a resident huge page",
         ),
         ("descriptors", ledger.metadata, "and the address map"),
     ]

@@ -52,7 +52,7 @@ fn main() -> ExitCode {
             .copied()
             .or(payload.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("unknown");
-        eprintln!("hakmem: a mistake in hakmem itself{place}: {what}; please report it");
+        eprintln!("hakmem: a bug in hakmem{place}: {what}; please report it");
     }));
     let done = std::panic::catch_unwind(|| match cli::parse() {
         Ok(asked) => commands::execute(asked.command),

@@ -190,8 +190,8 @@ impl Moment {
         lines.push(String::new());
         if self.holds.is_empty() || before.holds.is_empty() {
             lines.push(
-                "what was resident is not in both: no core dump has it, and snapshots that another build of hakmem has \
-                 taken have it otherwise"
+                "resident memory cannot be compared: core dumps do not have it, and snapshots of \
+                 another build of hakmem have another format"
                     .into(),
             );
         } else {
@@ -208,15 +208,15 @@ impl Moment {
         lines.push(self.sizes_table(before, form));
         lines.push(String::new());
         if self.is_others || before.is_others {
-            lines.push("who allocated it is not known: not both heaps are hakmem's".into());
+            lines.push("call stacks are not known: both heaps have to be hakmem's".into());
         } else if before.profile.samples_taken == 0 && self.profile.samples_taken == 0 {
             lines.push(
-                "who allocated it is not known: sampling has to be on (HAKMEM_SAMPLE_BYTES=524288, or \
+                "call stacks are not known: sampling has to be on (HAKMEM_SAMPLE_BYTES=524288, or \
                  'hakmem profile')"
                     .into(),
             );
         } else {
-            lines.push("by who allocated it, estimated from samples\n".into());
+            lines.push("by call stack, estimated from samples\n".into());
             let sites = changes(&before.profile, &self.profile, View::Live, form);
             lines.push(sites.trim_end().into());
         }
@@ -231,7 +231,7 @@ impl Moment {
 
     fn holds_table(&self, before: &Moment, form: Form) -> String {
         let mut table = Table::default();
-        table.text_column("it is more or less by", 0);
+        table.text_column("change of", 0);
         table.number_column("bytes", 0);
         let of = |holds: &[(String, u64)], name: &str| {
             let found = holds.iter().find(|(other, _)| other == name);
@@ -254,7 +254,7 @@ impl Moment {
         let known: f64 = rows.iter().map(|(change, _)| change).sum();
         let rest = difference(before.resident_bytes, self.resident_bytes) - known;
         if rows.is_empty() && rest == 0.0 {
-            return "it holds what it held before".into();
+            return "nothing has changed".into();
         }
         for (change, name) in rows {
             table.row(vec![Cell::new(name), Cell::new(signed_bytes(change))]);
@@ -305,7 +305,7 @@ impl Moment {
         }
         let more = changes.len().saturating_sub(SIZES);
         let more = if more > 0 {
-            format!("\nand {more} sizes more")
+            format!("\nand {more} more sizes")
         } else {
             String::new()
         };

@@ -181,7 +181,7 @@ pub fn keep_apart(outputs: &[Option<&PathBuf>], inputs: &[PathBuf]) -> Result<()
         for other in others {
             if other.as_path() != Path::new("/dev/null") && is_same_file(output, other) {
                 return Err(usage!(
-                    "{} would be written over: name another file",
+                    "{} would be overwritten: name another file",
                     other.shown()
                 ));
             }
@@ -202,7 +202,7 @@ pub fn planned_page(path: Option<&PathBuf>) -> Result<Option<Planned>> {
         .map(OsStr::to_ascii_lowercase);
     match (path, end) {
         (Some(path), Some(end)) if end == "svg" || end == "png" => Err(usage!(
-            "{} would be an HTML page, which nothing shows by that name: let it end with .html",
+            "{} would be an HTML page, which no browser shows under that name: let it end with .html",
             path.shown()
         )),
         _ => planned(path),

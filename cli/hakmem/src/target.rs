@@ -29,7 +29,7 @@ const TRIES: usize = 3;
 
 #[derive(Args)]
 pub struct Target {
-    /// The number of a process
+    /// The process ID
     #[arg(conflicts_with = "core", value_parser = process_number)]
     pub pid: Option<i32>,
     /// A core dump or a snapshot instead of a process
@@ -63,7 +63,7 @@ pub fn what_reads(path: &Path) -> Option<String> {
 }
 
 pub const NO_NUMBER: &str =
-    "it is no number of a process: 'pidof -s NAME' says it, 'hakmem top' shows all";
+    "it is not a process ID: 'pidof -s NAME' prints one, 'hakmem top' lists all";
 
 pub enum Opened {
     Live(LiveProcess),
@@ -105,7 +105,7 @@ impl Target {
 }
 
 fn no_process() -> hakmem_lab::error::Error {
-    usage!("which process? Give its number, or --core FILE")
+    usage!("which process? Give its ID, or --core FILE")
 }
 
 /// Warns if a core dump is truncated: it is read as far as it goes.
@@ -121,7 +121,7 @@ fn told_of_core(error: &Error, core: &CoreFile) -> hakmem_lab::error::Error {
     let path = core.path.shown();
     match (error, core.cut()) {
         (Error::NotHakmem | Error::NotInCore { .. }, Some(cut)) => failed!(
-            "{path}: {cut}, and hakmem's tables are not in what is there; 'hakmem core {path}' shows that"
+            "{path}: {cut}, and hakmem's tables are in the missing part; 'hakmem core {path}' shows the rest"
         ),
         _ => told(error, &path.to_string(), None),
     }
@@ -150,7 +150,7 @@ fn warn_of_copies(memory: &dyn Memory, subject: &str) {
     {
         let others: Vec<String> = others.iter().map(|one| bytes(*one)).collect();
         eprintln!(
-            "hakmem: warning: {subject} uses {} copies of hakmem: shown is that with {} mapped, and not what has {}",
+            "hakmem: warning: {subject} uses {} copies of hakmem: only the one with {} mapped is shown (others: {})",
             others.len() + 1,
             bytes(*first),
             others.join(", ")
@@ -278,8 +278,8 @@ impl Opened {
     pub fn without_account(&self) -> hakmem_lab::error::Error {
         match self {
             Opened::Snapshot(snapshot) if !snapshot.visit().is_core => failed!(
-                "{}: what was resident of hakmem's heap is missing, as another build of hakmem has taken this snapshot and \
-                 writes it otherwise: 'hakmem stats' shows the heap",
+                "{}: the resident part of hakmem's heap is not known, as another build of hakmem \
+                 took this snapshot, in another format: 'hakmem stats' shows the heap",
                 snapshot.path().shown()
             ),
             _ => failed!("a core dump does not say what was resident"),
@@ -372,7 +372,7 @@ pub fn told(error: &Error, subject: &str, pid: Option<i32>) -> hakmem_lab::error
         }
         Error::NotHakmem => match pid.and_then(used_instead) {
             Some(used) if used.is_hakmem => {
-                failed!("{subject}: hakmem is loaded there, and has not started yet: ask again")
+                failed!("{subject}: hakmem is loaded there, but has not started yet: ask again")
             }
             Some(Used { name, .. }) => {
                 failed!(

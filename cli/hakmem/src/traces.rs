@@ -7,15 +7,15 @@ use hakmem_trace::reader::Reader;
 use std::path::{Path, PathBuf};
 
 /// A warning for recordings.
-pub const MAY_LACK: &str = "a process of some milliseconds that the recorder is not in may be missing: this user may not \
-    watch processes (perf_event_open)";
+pub const MAY_LACK: &str = "a process that ran for some milliseconds without the recorder may be \
+                            missing: this user may not watch processes (perf_event_open)";
 
 #[derive(Args)]
 pub struct Source {
     /// The trace
     pub trace: PathBuf,
 
-    /// Of this process, or the sum of all; by default that with the most events
+    /// Show this process, or the sum of all [default: the process with the most events]
     #[arg(long, value_name = "NUMBER|all", value_parser = parse_process)]
     pub process: Option<Which>,
 
@@ -73,7 +73,7 @@ pub fn choose(reader: &Reader, wanted: Option<Which>) -> Result<(Vec<u32>, Strin
     }
     if wanted.is_none() && all > 1 {
         line +=
-            &format!("\nof {all} processes that with the most events; --process all is their sum");
+            &format!("\nthe process with the most events, of {all}; --process all shows their sum");
     }
     Ok((vec![number], line))
 }

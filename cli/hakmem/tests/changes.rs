@@ -86,7 +86,7 @@ fn what_is_no_profile_has_no_flame_graph() {
         "change.html",
     ];
     let text =
-        "a flame graph is of two profiles (profile --save, leaks --save), traces or snapshots";
+        "a flame graph needs two profiles (profile --save, leaks --save), traces or snapshots";
     workshop.hakmem(&graph).is_one_line(2, text);
     assert!(!workshop.path("change.html").exists());
     let over = ["diff", "one.json", "two.json", "--flamegraph", "two.json"];

@@ -123,7 +123,7 @@ fn what_cannot_be_compared_is_said_in_a_line() {
         .hakmem(&["record", "--", text(&program), "1"])
         .ended_with(0);
     let trace = ["check", "--budget", "budget.toml", "--trace", "trace.hkt"];
-    let text = "a trace does not know peak_resident: check the program itself";
+    let text = "a trace does not have peak_resident: check the program itself";
     workshop.hakmem(&trace).is_one_line(2, text);
     workshop.write("budget.toml", "[site.f]\nallocated = '< 1'\n");
     workshop
@@ -138,9 +138,10 @@ fn what_cannot_be_compared_is_said_in_a_line() {
     workshop.write("budget.toml", "[total]\nallocated = '< +1 %'\n");
     workshop.write("baseline.json", "{}");
     let against = [&trace[..], &["--baseline", "baseline.json"]].concat();
-    workshop
-        .hakmem(&against)
-        .is_one_line(2, "baseline.json is no baseline (check --save)");
+    workshop.hakmem(&against).is_one_line(
+        2,
+        "baseline.json is not a baseline of 'hakmem check --save'",
+    );
 }
 
 #[test]
@@ -289,7 +290,7 @@ fn each_run_reads_standard_input_from_its_beginning() {
     let pipe = cat.stdout.take().unwrap();
     from(pipe.into()).is_one_line(
         1,
-        "the program has read standard input, a pipe, which no second run can read: give it a file",
+        "the program has read standard input from a pipe, which a second run cannot read: give it a file",
     );
     cat.wait().unwrap();
     from(Stdio::null()).ended_with(0);

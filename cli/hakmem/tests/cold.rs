@@ -206,7 +206,7 @@ fn what_cannot_be_told_is_one_line() {
     );
     refused(
         &["--by", "thread"],
-        "what is cold is not known by thread: --by has other values",
+        "cold memory cannot be grouped by thread: use another value of --by",
     );
     let mut command = workshop.command(&["cold", &pid, "--seconds", "600"]);
     let child = command
@@ -218,7 +218,7 @@ fn what_cannot_be_told_is_one_line() {
     let answer = support::Answer::from(child.wait_with_output().unwrap());
     // The process may have ended before the first look.
     if answer.code == Some(1) {
-        let text = "what it would have left untouched until then is not known";
+        let text = "it ended too early to tell what it does not touch";
         answer.is_one_line(1, &format!("process {pid} has ended: {text}"));
     } else {
         answer.is_one_line(
@@ -231,7 +231,7 @@ fn what_cannot_be_told_is_one_line() {
     let answer = workshop.hakmem(&["cold", &other.id().to_string()]);
     other.kill().unwrap();
     other.wait().unwrap();
-    let text = "what is cold is known of hakmem's heap, and of glibc's by size";
+    let text = "cold reads hakmem's heap, and glibc's by size";
     answer.is_one_line(
         1,
         &format!("process {}: hakmem is not in it; {text}", other.id()),
@@ -261,6 +261,6 @@ fn on_glibc_all_is_told_by_size() {
     let shown = workshop.hakmem(&["cold", &process.pid(), "--seconds", "0.1"]);
     shown
         .ended_with(0)
-        .says("as glibc does not note who asks for a block")
+        .says("as glibc does not record who allocates a block")
         .says("mappings of their own");
 }

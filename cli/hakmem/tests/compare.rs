@@ -165,7 +165,7 @@ fn output_that_differs_is_said_before_any_number() {
     differing
         .ended_with(1)
         .says("its output differs from that without preload");
-    assert!(differing.output.find("First of all") < differing.output.find("allocator"));
+    assert!(differing.output.find("Notes") < differing.output.find("allocator"));
     compare(
         &workshop,
         &["-a", "hakmem,glibc", "--ignore-output"],
@@ -221,7 +221,7 @@ fn output_that_is_new_each_time_is_not_compared_and_that_is_said() {
     let answer = compare(&workshop, &["-a", "hakmem,glibc"], &[text(&script)]);
     answer
         .ended_with(0)
-        .says("random puts out something else each time");
+        .says("random prints something else each time");
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn what_is_finished_before_ctrl_c_is_kept() {
     let ended = Answer::from(child.wait_with_output().unwrap());
     ended
         .ended_with(1)
-        .says("hakmem: stopped; what was finished is above")
+        .says("hakmem: stopped; the results so far are above")
         .says("UNFINISHED");
     // Two reference runs and a warm-up are not recorded, two runs are.
     assert_eq!(exported(&workshop)["samples"].as_array().unwrap().len(), 2);
@@ -377,7 +377,7 @@ fn an_address_that_answers_already_is_refused() {
     let arguments = [
         "compare", "--server", "sleep 60", "--client", "true", "--ready", &port, "-a", "glibc",
     ];
-    let line = format!("something answers at {port} already: that would be measured instead");
+    let line = format!("another server already answers at {port}, and would be measured instead");
     workshop.hakmem(&arguments).is_one_line(2, &line);
 }
 
@@ -389,7 +389,7 @@ fn wrong_usage_is_one_line_and_exit_code_2() {
         .ended_with(2)
         .says("there is no allocator 'nomalloc'")
         .says("'hakmem peers install'");
-    let line = "hakmem is asked for twice; name a second copy NAME=PATH";
+    let line = "hakmem is given twice; give the second copy another name: NAME=PATH";
     compare(&workshop, &["-a", "hakmem,hakmem,glibc"], &["true"]).is_one_line(2, line);
     let line = "'NOVALUE' after '+' is not NAME=VALUE";
     compare(&workshop, &["-a", "hakmem+NOVALUE"], &["true"]).is_one_line(2, line);

@@ -94,7 +94,7 @@ fn a_core_dump_explains_every_pointer_also_without_the_library() {
         "free, in a magazine",
         "live",
         "free, kept in BigCache",
-        "free, on its way to its owner",
+        "freed by another thread, on its way to its owner",
         "no memory of hakmem's",
     ];
     assert_eq!(states, expected);
@@ -156,7 +156,7 @@ int main(void)
     for place in [
         "live; the start of",
         "live; 99999 bytes into",
-        "behind the last block; 0 bytes behind the end of",
+        "after the last block; 0 bytes past the end of",
         "before the block; 1 bytes before",
     ] {
         answer.says(&format!(": {place} block {block}, 100000 bytes"));
@@ -206,7 +206,7 @@ fn damage_is_found() {
     let answer = workshop.hakmem(&["core", "dump"]);
     answer
         .ended_with(1)
-        .says("waits to be used again, and lies 8 bytes into a block of 3072");
+        .says("waits for reuse, and lies 8 bytes into a block of 3072");
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn a_dump_that_was_cut_says_so() {
             answer.says("cut short");
             let errors = &answer.errors;
             assert!(errors.lines().count() <= 1, "{errors}");
-            assert!(!errors.contains("a mistake in hakmem"), "{errors}");
+            assert!(!errors.contains("a bug in hakmem"), "{errors}");
         }
     }
     // A truncated dump is shown as far as it goes.
@@ -241,7 +241,7 @@ fn a_dump_that_was_cut_says_so() {
     workshop
         .hakmem(&["core", "dump"])
         .ended_with(1)
-        .says("hakmem's tables are not in what is there");
+        .says("hakmem's tables are in the missing part");
 }
 
 #[test]
@@ -395,7 +395,7 @@ fn another_form_of_the_control_block_is_named() {
             bytes[at + 8] = 9;
         }
     });
-    let line = "dump: its hakmem describes itself in form 9, and this command reads form 2: \
+    let line = "dump: its hakmem has a control block of version 9, and this command reads version 2: \
                 use the command of the same release";
     workshop
         .hakmem(&["stats", "--core", "dump"])

@@ -228,7 +228,7 @@ fn a_core_dump_says_the_same() {
     workshop
         .hakmem(&["doctor", text(&core)])
         .ended_with(0)
-        .says("Which pages were resident: a core dump has what was mapped.");
+        .says("Which pages were resident: a core dump only has what was mapped.");
     workshop
         .hakmem(&["doctor", text(&core), "--seconds", "1"])
         .is_one_line(2, "a file does not grow: --seconds is for a process");
@@ -258,8 +258,8 @@ fn a_core_dump_that_was_cut_is_read_as_far_as_it_goes() {
     workshop
         .hakmem(&["doctor", text(&core)])
         .ended_with(0)
-        .says("What the dump is without: it has")
-        .says("All figures are of what is there.");
+        .says("What is missing from the dump: it has")
+        .says("All figures are of the rest.");
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn the_answer_comes_first_and_says_what_to_do() {
     let answer = workshop.hakmem(&["doctor", &told.process.pid()]);
     answer
         .ended_with(0)
-        .says("are free memory that malloc keeps: fragmentation, and no leak")
+        .says("are free memory that malloc keeps: fragmentation, not a leak")
         .says("in 5 arenas of threads")
         .says("MALLOC_ARENA_MAX=2")
         .says("the kernel's figure")
@@ -361,7 +361,7 @@ fn a_damaged_heap_is_read_around_the_damage() {
     workshop
         .hakmem(&["doctor", &pid])
         .ended_with(0)
-        .says("do not agree with themselves");
+        .says("are inconsistent");
 }
 
 #[test]
@@ -425,7 +425,7 @@ fn of_a_process_that_ends_between_two_looks_the_first_is_shown() {
         told.process.end();
         let answer = looking.join().unwrap();
         answer.ended_with(0);
-        let line = format!("process {pid} has ended: this is part, what was there until ");
+        let line = format!("process {pid} has ended: the result is partial: it lacks the last ");
         if form.is_empty() {
             answer.says(&line).says("malloc is glibc");
             continue;

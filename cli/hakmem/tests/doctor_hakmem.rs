@@ -194,7 +194,7 @@ fn a_heap_that_cannot_be_read_is_named() {
     let mut command = Command::new(workshop.compile("waits", WAITS, &[]));
     let process = Waiting::start(command.env("LD_PRELOAD", &other));
     let pid = process.pid();
-    let why = format!("process {pid}: its hakmem describes itself in form 99");
+    let why = format!("process {pid}: its hakmem has a control block of version 99");
     let found = examine(&workshop, &[&pid]);
     let unread = found["hakmem_unread"].as_str().unwrap();
     assert!(unread.starts_with(&why), "{unread}");

@@ -224,7 +224,7 @@ fn what_cannot_be_read_is_one_line() {
     workshop
         .hakmem(&["doctor", text(&no_core)])
         .ended_with(2)
-        .says("is no core dump: not an ELF file for 64 bits");
+        .says("is not a core dump: not an ELF file for 64 bits");
     // A header of 64 bytes, of s390x.
     let head = [
         b"\x7fELF\x02\x02\x01".as_slice(),
@@ -238,5 +238,5 @@ fn what_cannot_be_read_is_one_line() {
     workshop
         .hakmem(&["doctor", text(&other)])
         .ended_with(2)
-        .says("is no core dump: of a machine whose words have their highest byte first");
+        .says("is not a core dump: of a big-endian machine");
 }

@@ -242,7 +242,7 @@ fn what_goes_away_in_the_middle_is_no_finding() {
                     line.contains(&way.line(&pid))
                         || line.contains(&has_ended)
                         || line.contains("it has become another program (exec)")
-                        || line.contains("hakmem is loaded there, and has not started yet"),
+                        || line.contains("hakmem is loaded there, but has not started yet"),
                     "{line}"
                 ),
             }
@@ -341,7 +341,7 @@ int main(void)
 "#;
     let workshop = Workshop::open();
     let program = workshop.compile("becomes", BECOMES, &[]);
-    let line = "became other programs by exec, and what they had is not shown: ";
+    let line = "became other programs by exec, and their blocks are not shown: ";
     workshop
         .hakmem(&["leaks", "--exit", "--", text(&program)])
         .ended_with(0)

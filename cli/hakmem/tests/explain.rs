@@ -101,7 +101,7 @@ fn a_trial_is_shown_while_it_runs_and_when_it_is_decided() {
     explained(&workshop, &process, "4K or 16M: not decided yet");
     let text = explained(&workshop, &process, "16M costs less than 4K");
     assert!(
-        text.contains("recommended: HAKMEM_MAGAZINE_BYTES=16M, as it is"),
+        text.contains("recommended: HAKMEM_MAGAZINE_BYTES=16M, the present value"),
         "{text}"
     );
     assert!(text.contains("  magazine_bytes: magazines were empty "));
@@ -112,7 +112,7 @@ fn a_trial_is_shown_while_it_runs_and_when_it_is_decided() {
 fn counters_hint_at_a_trial() {
     let workshop = Workshop::open();
     let process = swings(&workshop, &[("HAKMEM_MAGAZINE_BYTES", "4K")]);
-    let hint = "to try: HAKMEM_AB='magazine_bytes=4K|16K'; blocks go back and forth";
+    let hint = "to try: HAKMEM_AB='magazine_bytes=4K|16K'; blocks move back and forth";
     let text = explained(&workshop, &process, hint);
     assert!(!text.contains("\nparcel_bytes "), "{text}");
     let all = workshop.hakmem(&["explain", "--all", &process.pid()]);
@@ -125,7 +125,7 @@ fn bad_input_is_one_line() {
     let workshop = Workshop::open();
     workshop
         .hakmem(&["explain"])
-        .is_one_line(2, "which process? Give its number, or --core FILE");
+        .is_one_line(2, "which process? Give its ID, or --core FILE");
     workshop
         .hakmem(&["explain", "2147483647"])
         .is_one_line(2, "there is no process 2147483647, or it has just ended");

@@ -80,10 +80,17 @@ fn only_this_machine_can_ask() {
     let workshop = Workshop::open();
     let process = holds(&workshop);
     workshop
-        .hakmem(&["export", &process.pid(), "--prometheus", "--listen", "0.0.0.0:0"])
+        .hakmem(&[
+            "export",
+            &process.pid(),
+            "--prometheus",
+            "--listen",
+            "0.0.0.0:0",
+        ])
         .is_one_line(
             2,
-            "0.0.0.0:0 can be reached from elsewhere: listen on 127.0.0.1, behind whatever guards the machine",
+            "0.0.0.0:0 can be reached from other machines: listen on 127.0.0.1, and let a proxy \
+             guard the access",
         );
 }
 

@@ -17,8 +17,8 @@ fn workshop_with_pipe() -> Workshop {
 #[test]
 fn a_pipe_that_nobody_writes_holds_nothing_up() {
     let workshop = workshop_with_pipe();
-    let nobody = "cannot read pipe: it is a pipe that nobody writes";
-    let no_file = "it is a pipe, and no regular file";
+    let nobody = "cannot read pipe: it is a pipe without a writer";
+    let no_file = "it is a pipe, not a regular file";
     let begin = Instant::now();
     workshop.hakmem(&["report", "pipe"]).is_one_line(2, nobody);
     workshop
@@ -110,7 +110,7 @@ fn a_file_that_was_cut_short_is_called_so() {
             std::fs::write(workshop.path(file), &content[..content.len() * part / 100]).unwrap();
         }
         let (how, of_trace, of_tuned) = match part {
-            0 => ("is empty", "is empty", "no profile"),
+            0 => ("is empty", "is empty", "not a profile"),
             _ => ("was cut short", "was cut off at byte", "was cut short"),
         };
         for (file, line) in [
@@ -166,14 +166,15 @@ fn a_program_that_was_cut_short_is_not_run() {
     .unwrap();
     for command in ["run", "compare"] {
         let said = workshop.hakmem(&[command, "-a", "cut=./cut.so", "--", "true"]);
-        said.ended_with(2).says("./cut.so is no shared library: ");
+        said.ended_with(2)
+            .says("./cut.so is not a shared library: ");
     }
 }
 
 #[test]
 fn who_names_a_process_is_told_how_to_find_its_number() {
     let workshop = Workshop::open();
-    let told = "no number of a process: 'pidof -s NAME' says it, 'hakmem top' shows all";
+    let told = "not a process ID: 'pidof -s NAME' prints one, 'hakmem top' lists all";
     for command in ["stats", "top", "map", "cold", "export", "doctor"] {
         for subject in ["redis-server", "4711 4712"] {
             let mut words = vec![command, subject];
@@ -200,11 +201,8 @@ fn what_is_something_else_is_called_so() {
         );
     workshop
         .hakmem(&["tune", "--explain", "result.json"])
-        .is_one_line(
-            2,
-            "result.json is no profile that 'hakmem tune' has written",
-        );
-    let none = "it is no number of a process: 'pidof -s NAME' says it, 'hakmem top' shows all";
+        .is_one_line(2, "result.json is not a profile of 'hakmem tune'");
+    let none = "it is not a process ID: 'pidof -s NAME' prints one, 'hakmem top' lists all";
     workshop
         .hakmem(&["doctor", ""])
         .is_one_line(2, &format!("there is no file '', and {none}"));
@@ -231,11 +229,11 @@ fn each_file_of_a_folder_is_shown_once() {
     std::os::unix::fs::symlink("all/one.hkt", workshop.path("link")).unwrap();
     workshop
         .hakmem(&["record", "-o", "link", support::text(&program)])
-        .is_one_line(2, "link leads to a file that exists: name another one");
+        .is_one_line(2, "link is a link to a file that exists: name another one");
     workshop.write("text.json", "words");
     workshop.hakmem(&["report", "text.json"]).is_one_line(
         2,
-        "text.json is no result file; bench and compare --export write one",
+        "text.json is not a result file; 'hakmem bench' and 'hakmem compare --export' write one",
     );
 }
 
@@ -248,7 +246,7 @@ fn a_program_that_fails_is_not_tuned() {
             .hakmem(&["tune", "-l", "2", "--", "sh", "-c", program])
             .ended_with(1)
             .says(&format!(
-                "with baseline the program ended {end}; tuning needs a program that ends well"
+                "with baseline the program ended {end}; tuning needs a program that ends with exit code 0"
             ));
     }
 }

@@ -61,5 +61,5 @@ fn a_replay_says_with_which_call_a_limit_is_exceeded() {
     assert!(place["frames"][0].as_str().unwrap().starts_with("small ("));
     replay("much", &[])
         .ended_with(2)
-        .says("a limit is as 384MiB");
+        .says("a limit is a size such as 384MiB");
 }

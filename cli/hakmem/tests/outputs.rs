@@ -363,7 +363,7 @@ fn no_result_is_written_over_another_one_or_its_input() {
         workshop
             .hakmem(arguments)
             .ended_with(2)
-            .says("would be written over: name another file");
+            .says("would be overwritten: name another file");
     }
     assert_eq!(std::fs::read(workshop.path("t.hkt")).unwrap(), before);
 }

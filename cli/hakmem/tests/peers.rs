@@ -85,7 +85,7 @@ fn only_an_allocator_that_works_can_be_added() {
     workshop
         .installed(&["peers", "add", "jemalloc", "libgood.so"])
         .is_one_line(2, line);
-    let line = "'a b' is no name: letters, digits, '-', '_' and '.' make one";
+    let line = "'a b' is not a valid name: use letters, digits, '-', '_' and '.'";
     workshop
         .installed(&["peers", "add", "a b", "libgood.so"])
         .is_one_line(2, line);

@@ -169,12 +169,12 @@ fn what_another_may_have_written_is_not_believed() {
     refused("it is a symbolic link");
     std::fs::remove_file(&map).unwrap();
     nix::unistd::mkfifo(&map, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    refused("it is no file");
+    refused("it is not a file");
     std::fs::remove_file(&map).unwrap();
     std::fs::copy(&kept, &map).unwrap();
     if nix::unistd::geteuid().is_root() {
         std::os::unix::fs::chown(&map, Some(12345), None).unwrap();
-        refused("it is neither the process's user's nor root's");
+        refused("neither the process's user nor root owns it");
     }
     std::fs::remove_file(&map).unwrap();
 }

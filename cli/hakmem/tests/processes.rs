@@ -54,7 +54,7 @@ fn leaks_at_the_end_are_those_of_all_processes() {
         .says("1000 KiB in 1000 blocks are still allocated");
     leaks(&["--older", "600"])
         .ended_with(0)
-        .says("nothing that is still allocated is older than 10 min");
+        .says("no block that is still allocated is older than 10 min");
     leaks(&["--process", "1"])
         .ended_with(0)
         .says("no allocation was sampled");
@@ -76,7 +76,7 @@ fn every_view_of_a_trace_says_which_process_and_has_the_sum() {
     for question in ["sizes", "lifetimes", "top-sites"] {
         let one = trace(question, &[]);
         one.ended_with(0)
-            .says("of 4 processes that with the most events; --process all is their sum")
+            .says("the process with the most events, of 4; --process all shows their sum")
             .says("/family");
         trace(question, &["--process", "all"])
             .ended_with(0)
@@ -152,7 +152,7 @@ fn more_threads_than_there_are_rings_are_all_recorded_and_stacks_that_go_on_say_
     workshop
         .hakmem(&["trace", "info", "trace.hkt"])
         .ended_with(0)
-        .says(" s, whole; exit code 0")
+        .says(" s, complete; exit code 0")
         .says("701");
     let sites = workshop.hakmem(&["trace", "top-sites", "trace.hkt", "-n", "100", "--json"]);
     let sites: Value = serde_json::from_str(&sites.output).unwrap();
@@ -218,7 +218,7 @@ fn processes_that_the_recorder_is_not_in_are_named() {
             continue; // only root may
         }
         let info = workshop.hakmem(&["trace", "info", "trace.hkt"]);
-        info.says("not whole: see what is missing");
+        info.says("incomplete: see what is missing");
         said.says("not recorded: process ");
         for text in [&said.errors, &info.output] {
             let lines: Vec<&str> = text.lines().filter(|line| line.contains(why)).collect();
@@ -242,7 +242,7 @@ fn processes_that_the_recorder_is_not_in_are_named() {
         .ended_with(0);
     workshop
         .hakmem(&["trace", "info", "trace.hkt"])
-        .says(", whole; exit code 0");
+        .says(", complete; exit code 0");
 }
 
 /// Without the right to make a PID namespace, there is nothing to test.
@@ -261,7 +261,7 @@ fn numbers_of_another_pid_namespace_are_not_believed() {
         return;
     }
     let run = ["run", "--", "echo", "said"];
-    let foreign = "/proc is not that of this PID namespace: mount it here";
+    let foreign = "/proc is of another PID namespace: mount it here";
     let said = inside(&[], &run);
     said.ended_with(0).says("not proved: ").says(foreign);
     assert_eq!(said.output, "said\n");
@@ -298,7 +298,7 @@ fn a_trace_is_replayed_and_reported_for_each_process_and_as_a_sum() {
     };
     replay(&[])
         .ended_with(0)
-        .says("/family\nof 4 processes that with the most events; --process all is their sum");
+        .says("/family\nthe process with the most events, of 4; --process all shows their sum");
     replay(&["--process", "all"])
         .ended_with(0)
         .says("family: 1000 operations of 4 threads")
@@ -393,11 +393,11 @@ fn a_process_that_asked_for_no_memory_is_named_too() {
         .hakmem(&["record", "--", "sh", "-c", "./quiet; true"])
         .ended_with(0);
     let info = workshop.hakmem(&["trace", "info", "trace.hkt"]);
-    info.says(", whole; exit code 0");
+    info.says(", complete; exit code 0");
     let mut lines = info.output.lines();
     let named = lines.find(|line| line.starts_with("no calls process "));
     let named = named.unwrap_or_else(|| panic!("{}", info.output));
-    assert!(named.ends_with("/quiet, asked for no memory"), "{named}");
+    assert!(named.ends_with("/quiet, allocated nothing"), "{named}");
 }
 
 /// If the kernel does not report processes, the result says that some may be missing.
@@ -412,7 +412,7 @@ fn the_shortest_lives_outside_of_a_recording_are_named() {
     let info = workshop.hakmem(&["trace", "info", "trace.hkt", "--json"]);
     let info: Value = serde_json::from_str(&info.ended_with(0).output).unwrap();
     if info["ending"]["may_lack_processes"] == true {
-        said.says("a process of some milliseconds that the recorder is not in may be missing");
+        said.says("a process that ran for some milliseconds without the recorder may be missing");
         return;
     }
     let unseen = info["ending"]["unseen"].as_array().unwrap();

@@ -315,7 +315,7 @@ fn profiles_go_out_until_the_process_ends() {
     // One more, unless the process has ended between two looks.
     let sent = 2 + server.requests.try_iter().count();
     said.ended_with(0)
-        .says("503 Service Unavailable; it is tried again with the next one")
-        .says("takes profiles again")
+        .says("503 Service Unavailable; this profile will be sent again with the next one")
+        .says("accepts profiles again")
         .says(&format!("{sent} profiles are at http://127.0.0.1:"));
 }

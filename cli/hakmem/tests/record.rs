@@ -37,7 +37,7 @@ fn a_program_that_asks_for_nothing_has_an_empty_trace() {
         .hakmem(&["record", "--", text(&program)])
         .ended_with(3)
         .says("hakmem: 0 events of 0 processes in trace.hkt")
-        .says(" bytes\nhakmem: no process asked for memory");
+        .says(" bytes\nhakmem: no process allocated memory");
     let info = workshop.hakmem(&["trace", "info", "trace.hkt"]);
     info.ended_with(0).says("0 events, ");
     assert!(!info.output.contains("an event"), "{}", info.output);
@@ -80,7 +80,7 @@ fn an_allocator_that_is_preloaded_is_recorded_too() {
 fn what_is_no_trace_is_said_in_one_line_by_all_that_read_one() {
     let workshop = Workshop::open();
     workshop.write("text", "some text, longer than the head of a trace");
-    let line = "text is no trace: record one with hakmem record";
+    let line = "text is not a trace: record one with 'hakmem record'";
     for question in ["info", "sizes", "lifetimes", "top-sites", "peak"] {
         workshop
             .hakmem(&["trace", question, "text"])
@@ -184,7 +184,7 @@ fn what_is_no_result_is_said_in_one_line() {
         2,
         "cannot read missing: No such file or directory (os error 2)",
     );
-    report(&["."]).is_one_line(2, "there are no results and no traces in what was given");
+    report(&["."]).is_one_line(2, "no results and no traces were found");
     workshop.write("replay.json", r#"{"kind": "replay", "format": 2}"#);
     report(&["replay.json"]).is_one_line(
         2,
@@ -308,7 +308,7 @@ fn a_trace_that_ends_before_the_program_is_called_so_by_all_that_read_one() {
     ] {
         let said = workshop.hakmem(arguments);
         said.ended_with(0);
-        let line = "hakmem: warning: trace.hkt ends at --limit, before the program did";
+        let line = "hakmem: warning: trace.hkt ends at --limit, before the program ended";
         assert!(said.errors.contains(line), "{arguments:?}: {}", said.errors);
     }
 }

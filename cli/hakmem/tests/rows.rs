@@ -177,5 +177,5 @@ fn threads_have_rows_with_their_names() {
     workshop
         .hakmem(&peak)
         .ended_with(2)
-        .says("--by thread goes with --allocated and with --live");
+        .says("use --by thread with --allocated or --live");
 }

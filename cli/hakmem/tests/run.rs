@@ -134,7 +134,7 @@ fn statistics_come_at_the_end_and_only_when_asked_for() {
     said.says("hakmem: program took")
         .says("memory      peak")
         .says("live at the end in")
-        .says("calls past the fast path")
+        .says("slow calls")
         .says("in 1 process;");
 }
 
@@ -245,7 +245,7 @@ fn a_program_with_a_sanitizer_is_refused() {
             .filter_map(|compiler| sanitized(&workshop, compiler, sanitizer))
         {
             let line = format!(
-                "{} is built with {name}, which has to be the program's allocator itself; use the program's build \
+                "{} is built with {name}, which has to be the program's allocator; use the program's build \
                  without it",
                 text(&program)
             );

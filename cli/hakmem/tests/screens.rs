@@ -358,8 +358,8 @@ fn a_mark_stays_with_what_it_means() {
     ));
     for entry in [
         "▁▄█ to 32 KiB",
-        "▒ large, free and kept",
-        "░ free, to be given back",
+        "▒ large, free, kept for reuse",
+        "░ free, to be purged",
     ] {
         assert!(text.contains(entry), "{entry}:\n{text}");
     }

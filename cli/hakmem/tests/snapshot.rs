@@ -75,7 +75,7 @@ fn take(workshop: &Workshop, process: &Waiting, name: &str) -> Image {
     workshop
         .hakmem(&["snapshot", &process.pid(), "-o", name])
         .ended_with(0)
-        .says("nothing of what the program has in its memory");
+        .says("no contents of the program's memory");
     Image::open(&workshop.path(name)).unwrap()
 }
 
@@ -166,7 +166,7 @@ fn another_allocators_heap_is_kept_as_the_doctor_sees_it() {
         .ended_with(0)
         .says("blocks in use")
         .says("up to ")
-        .says("who allocated it is not known");
+        .says("call stacks are not known");
     for (arguments, part) in [
         (&["map", "--core", "two.hks"][..], "main arena"),
         (&["ledger", "--core", "two.hks"], "glibc's heap"),
@@ -192,7 +192,7 @@ fn another_allocators_heap_is_kept_as_the_doctor_sees_it() {
     workshop
         .hakmem(&["diff", "one.hks", "two.hks", "--flamegraph", "grew.html"])
         .ended_with(0)
-        .says("who allocated it is not known");
+        .says("call stacks are not known");
     let page = std::fs::read_to_string(workshop.path("grew.html")).unwrap();
     for part in ["blocks in use", "pages of files", "\"isHeld\":true"] {
         assert!(page.contains(part), "{part}");
@@ -242,19 +242,20 @@ fn a_snapshot_of_another_build_says_what_is_missing() {
     assert!(account.remove("hakmem").is_some());
     image.text = told.to_string();
     std::fs::write(workshop.path("old.hks"), image.encode().unwrap()).unwrap();
-    workshop.hakmem(&["ledger", "--core", "old.hks"]).is_one_line(
-        1,
-        "old.hks: what was resident of hakmem's heap is missing, as another build of hakmem has taken this snapshot and \
-         writes it otherwise: 'hakmem stats' shows the heap",
-    );
+    workshop
+        .hakmem(&["ledger", "--core", "old.hks"])
+        .is_one_line(
+            1,
+            "old.hks: the resident part of hakmem's heap is not known, as another build of hakmem \
+         took this snapshot, in another format: 'hakmem stats' shows the heap",
+        );
     let doctor = workshop.hakmem(&["doctor", "old.hks"]);
-    let line =
-        "What of hakmem's heap was resident: another build of hakmem has taken this snapshot";
+    let line = "How much of hakmem's heap was resident: another build of hakmem took this snapshot";
     doctor.ended_with(0).says(line);
     workshop
         .hakmem(&["diff", "new.hks", "old.hks"])
         .ended_with(0)
-        .says("what was resident is not in both: no core dump has it, and snapshots that another build");
+        .says("resident memory cannot be compared: core dumps do not have it, and snapshots of");
     for command in ["stats", "map"] {
         let heap = workshop.hakmem(&[command, "--core", "old.hks"]);
         heap.ended_with(0).says("hakmem 1.0.0");
@@ -283,7 +284,7 @@ fn a_file_that_is_none_is_one_line() {
         file[at] = byte;
         file
     };
-    let says = "is no snapshot that can be read: ";
+    let says = "is not a readable snapshot: ";
     for (file, why) in [
         (whole[..200].to_vec(), "it was cut short, at 200 of "),
         (
@@ -292,7 +293,7 @@ fn a_file_that_is_none_is_one_line() {
         ),
         (
             with(300, !whole[300]),
-            "it is damaged: its checksum is another one",
+            "it is damaged: its checksum does not match",
         ),
     ] {
         std::fs::write(workshop.path("bad.hks"), file).unwrap();

@@ -189,7 +189,7 @@ fn who_cannot_be_looked_into_is_said_in_one_line() {
         .is_one_line(2, line);
     let folder = text(workshop.folder()).to_string();
     workshop.write("text", "no core");
-    let line = "text is no core dump: not an ELF file for 64 bits";
+    let line = "text is not a core dump: not an ELF file for 64 bits";
     workshop
         .hakmem(&["stats", "--core", "text"])
         .is_one_line(2, line);
@@ -431,7 +431,7 @@ fn several_copies_that_are_used_are_said() {
     for command in ["stats", "map", "ledger", "doctor"] {
         let answer = workshop.hakmem(&[command, &process.pid()]);
         let line = format!(
-            "hakmem: warning: process {} uses 2 copies of hakmem: shown is that with ",
+            "hakmem: warning: process {} uses 2 copies of hakmem: only the one with ",
             process.pid()
         );
         assert!(answer.ended_with(0).errors.starts_with(&line), "{command}");

@@ -111,7 +111,7 @@ fn a_replay_shows_the_runs_that_were_finished() {
     );
     stop(child, &workshop.path("waiting"))
         .ended_with(1)
-        .says("hakmem: stopped; what was finished is above")
+        .says("hakmem: stopped; the results so far are above")
         .says("glibc");
     assert!(workshop.path("result.json").exists());
 }

@@ -143,7 +143,7 @@ fn a_program_with_an_allocator_inside_is_found_out() {
 
     let hidden = workshop.compile("hidden", &both, &["-fvisibility=hidden"]);
     let answer = workshop.hakmem(&["verify", "--preload", text(&hidden)]);
-    answer.ended_with(1).says("has a malloc of its own");
+    answer.ended_with(1).says("has its own malloc");
 
     // With other names, as in Rust programs: malloc itself is hakmem's, which proves nothing.
     let renamed = format!("void *_rjem_malloc(unsigned long bytes) {{ return 0; }}\n{PROGRAM}");
@@ -212,7 +212,7 @@ fn a_library_under_another_allocators_name_is_refused() {
 fn what_is_no_allocator_is_refused() {
     let workshop = Workshop::open();
     workshop.write("libtext.so", "not a library");
-    let line = "libtext.so is no shared library: not an ELF file";
+    let line = "libtext.so is not a shared library: not an ELF file";
     workshop
         .hakmem(&["run", "-a", "x=libtext.so", "--", "true"])
         .is_one_line(2, line);
@@ -242,7 +242,7 @@ fn more_than_the_number_of_a_process_is_said_in_one_line() {
     for more in ["--json", "1"] {
         workshop.hakmem(&["verify", "1", more]).is_one_line(
             2,
-            "one process is looked into, and options stand before its number: 'pidof -s NAME' gives one number",
+            "verify takes one process ID, and options before it: 'pidof -s NAME' prints one ID",
         );
     }
 }
@@ -278,7 +278,7 @@ fn a_static_program_says_what_it_has_inside() {
         &format!("{ALLOCATOR}\n{PROGRAM}"),
         &["-static", "-s"],
     );
-    says(&own, 1, "with an allocator inside that nothing betrays");
+    says(&own, 1, "with an unknown allocator inside");
 }
 
 #[test]

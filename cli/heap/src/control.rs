@@ -179,7 +179,7 @@ impl Control {
         }
         let block = memory.read_vec(address, bytes)?;
         let control = Control::parse(&block)
-            .ok_or_else(|| Error::Damaged("the control block contradicts itself".into()))?;
+            .ok_or_else(|| Error::Damaged("the control block is inconsistent".into()))?;
         Ok(Some(Control {
             place: address..address.saturating_add(bytes as u64),
             ..control

@@ -135,7 +135,7 @@ impl CoreFile {
 
     fn parse(&mut self, data: &ReadCache<File>) -> std::result::Result<(), String> {
         let bytes = self.bytes;
-        let too_short = || format!("its {bytes} bytes are not even a head: it was cut short");
+        let too_short = || format!("its {bytes} bytes are less than a header: it was cut short");
         if bytes == 0 {
             return Err("it is empty: it was cut short, by a full disk or a limit".into());
         }
@@ -146,7 +146,7 @@ impl CoreFile {
         })?;
         let endian = header.endian().map_err(damaged)?;
         if endian == Endianness::Big {
-            return Err("of a machine whose words have their highest byte first".into());
+            return Err("of a big-endian machine".into());
         }
         if header.e_type(endian) != elf::ET_CORE {
             return Err("an ELF file of another kind".into());
@@ -378,7 +378,9 @@ impl Memory for CoreFile {
                 address,
             };
         }
-        Error::Damaged(format!("it leads to {address:#x}, where nothing was"))
+        Error::Damaged(format!(
+            "it leads to {address:#x}, where nothing was mapped"
+        ))
     }
 }
 

@@ -64,7 +64,7 @@ pub fn effects(figures: &Figures) -> Vec<Effect> {
         "decay_ms",
         purged > 0,
         format!(
-            "{} were given back, {} of whole units were used again: {} page faults, about {} ms",
+            "{} were purged, {} of whole units were used again: {} page faults, about {} ms",
             mib(purged),
             mib(retaken),
             retaken / PAGE,
@@ -85,7 +85,7 @@ pub fn effects(figures: &Figures) -> Vec<Effect> {
         "parcel_bytes",
         parcels > 0,
         format!(
-            "{} blocks went back to other threads, {} in a parcel",
+            "{} blocks went back to other threads, {} in each parcel",
             counters.caches.sent_blocks,
             counters.caches.sent_blocks / parcels.max(1)
         ),
@@ -109,7 +109,7 @@ pub fn hints(settings: &[Setting], figures: &Figures, decisions: &Decisions) -> 
             "decay_ms",
             purged >= PURGED_LEAST && retaken >= purged / 2,
             format!(
-                "{:.0} % of what was given back was used again",
+                "{:.0} % of the purged memory was used again",
                 100.0 * retaken as f64 / purged.max(1) as f64
             ),
         ),
@@ -117,7 +117,7 @@ pub fn hints(settings: &[Setting], figures: &Figures, decisions: &Decisions) -> 
             "magazine_bytes",
             misses.refills >= REFILLS_LEAST && misses.spills >= misses.refills / 2,
             format!(
-                "blocks go back and forth, most of {} bytes",
+                "blocks move back and forth between slabs and magazines, most of {} bytes",
                 misses.most_bytes
             ),
         ),
@@ -190,7 +190,7 @@ mod tests {
     fn what_comes_back_hints_at_a_longer_wait_unless_that_was_tried() {
         let hint = &hints(&settings(), &purged(60), &Decisions::default())[0];
         assert_eq!((hint.option, hint.value), ("decay_ms", 2000));
-        assert_eq!(hint.reason, "60 % of what was given back was used again");
+        assert_eq!(hint.reason, "60 % of the purged memory was used again");
         assert!(hints(&settings(), &purged(40), &Decisions::default()).is_empty());
         assert!(hints(&settings(), &purged(60), &tried("decay_ms")).is_empty());
         assert_eq!(hints(&settings(), &purged(60), &tried("ace")).len(), 1);

@@ -52,14 +52,14 @@ impl fmt::Display for Error {
                 formatter.write_str("it is a thread of the kernel, which has no memory of its own")
             }
             Error::ForeignProc => formatter.write_str(
-                "/proc is not that of this PID namespace: mount it here (mount -t proc proc /proc; \
+                "/proc is of another PID namespace: mount it here (mount -t proc proc /proc; \
                  unshare has --mount-proc for it)",
             ),
             Error::NotHakmem => formatter.write_str("hakmem is not in it"),
             Error::OtherVersion { found, known } => write!(
                 formatter,
-                "its hakmem describes itself in form {found}, and this command reads form {known}: \
-                 use the command of the same release"
+                "its hakmem has a control block of version {found}, and this command reads \
+                 version {known}: use the command of the same release"
             ),
             Error::Missing { release, name } if release == env!("CARGO_PKG_VERSION") => write!(
                 formatter,
@@ -73,12 +73,12 @@ impl fmt::Display for Error {
                 write!(formatter, "cannot read {}: {why}", path.shown())
             }
             Error::NoCore { path, why } => {
-                write!(formatter, "{} is no core dump: {why}", path.shown())
+                write!(formatter, "{} is not a core dump: {why}", path.shown())
             }
             Error::NoSnapshot { path, why } => {
                 write!(
                     formatter,
-                    "{} is no snapshot that can be read: {why}",
+                    "{} is not a readable snapshot: {why}",
                     path.shown()
                 )
             }

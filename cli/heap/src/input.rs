@@ -26,7 +26,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     let (file, kind) = open_at_once(path)?;
     if !kind.is_file() {
         return Err(io::Error::other(format!(
-            "it is {}, and no regular file",
+            "it is {}, not a regular file",
             name(kind)
         )));
     }
@@ -65,7 +65,7 @@ pub fn read_rest(stream: impl Read) -> io::Result<Vec<u8>> {
 
 pub fn read_to_string(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?)
-        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is no text in UTF-8"))
+        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not text in UTF-8"))
 }
 
 /// Opens anything without waiting.
@@ -88,7 +88,7 @@ fn start_of_pipe(file: &mut File) -> io::Result<Vec<u8>> {
     };
     let mut start = vec![0; 4096];
     match file.read(&mut start) {
-        Ok(0) if !is_ready => Err(io::Error::other("it is a pipe that nobody writes")),
+        Ok(0) if !is_ready => Err(io::Error::other("it is a pipe without a writer")),
         Ok(count) => {
             start.truncate(count);
             Ok(start)
@@ -127,7 +127,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = pipe(&folder);
         let error = read(&path).unwrap_err();
-        assert_eq!(error.to_string(), "it is a pipe that nobody writes");
+        assert_eq!(error.to_string(), "it is a pipe without a writer");
         let at = path.clone();
         let writer = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(100));
@@ -147,7 +147,7 @@ mod tests {
         let path = pipe(&folder);
         let begin = Instant::now();
         let error = open(&path).unwrap_err();
-        assert_eq!(error.to_string(), "it is a pipe, and no regular file");
+        assert_eq!(error.to_string(), "it is a pipe, not a regular file");
         assert!(begin.elapsed() < Duration::from_millis(500));
         let error = open(folder.path()).unwrap_err();
         assert_eq!(error.to_string(), "it is a folder, and no regular file");

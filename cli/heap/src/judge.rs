@@ -175,14 +175,14 @@ fn waiting_damage(heap: &Heap, block: u64) -> Option<String> {
     let run = heap.find(block).and_then(|place| place.run);
     let Some((run, Content::Small(slab))) = run.map(|run| (run, &run.content)) else {
         return Some(format!(
-            "block {block:#x} waits to be used again, and lies in no slab"
+            "block {block:#x} waits for reuse, and lies in no slab"
         ));
     };
     let bytes = heap.classes[slab.class].bytes;
     let (index, offset) = ((block - run.base) / bytes, (block - run.base) % bytes);
     if offset != 0 {
         return Some(format!(
-            "block {block:#x} waits to be used again, and lies {offset} bytes into a block of {bytes}"
+            "block {block:#x} waits for reuse, and lies {offset} bytes into a block of {bytes}"
         ));
     }
     slab.is_in(index).then(|| {

@@ -62,7 +62,7 @@ const TOTALS: [Metric<Figures>; 29] = [
     ),
     gauge(
         "slab_free_bytes",
-        Words("in blocks that were used once and lie free in their slabs"),
+        Words("in blocks that were used before and are free in their slabs"),
         |f| f.totals.slab_free_bytes,
     ),
     gauge("unit_free_bytes", Field("hak_arena", "free_bytes"), |f| {
@@ -102,7 +102,7 @@ const TOTALS: [Metric<Figures>; 29] = [
     ),
     gauge(
         "moved_blocks",
-        Words("by so many blocks the figures may be off, as they moved while the heap was read"),
+        Words("blocks that moved while the heap was read, by which the figures may be off"),
         |f| f.moved_blocks,
     ),
     counter("slow_events_total", Field("hak_owner", "events"), |f| {
@@ -175,7 +175,7 @@ const CLASSES: [Metric<ClassFigures>; 12] = [
     ),
     gauge(
         "class_slab_free_blocks",
-        Words("blocks that were used once and lie free in their slabs"),
+        Words("blocks that were used before and are free in their slabs"),
         |c| c.slab_free_blocks,
     ),
     counter(
@@ -205,7 +205,7 @@ const CLASSES: [Metric<ClassFigures>; 12] = [
     ),
     counter(
         "class_counted_misses_total",
-        Words("of them, those that no magazine answered, and samples"),
+        Words("allocations among them that a magazine did not serve, and samples"),
         |c| c.counted_misses,
     ),
     counter(

@@ -103,10 +103,10 @@ impl MapPlace {
         })?);
         let data = file.metadata().map_err(|_| refused("it cannot be read"))?;
         if !data.is_file() {
-            return Err(refused("it is no file"));
+            return Err(refused("it is not a file"));
         }
         if data.uid() != self.user && data.uid() != 0 {
-            return Err(refused("it is neither the process's user's nor root's"));
+            return Err(refused("neither the process's user nor root owns it"));
         }
         let is_older = |since| data.modified().is_ok_and(|time| time + CLOCKS_OFF < since);
         if self.since.is_some_and(is_older) {

@@ -258,7 +258,7 @@ impl Image {
     /// Parses a whole file; the error says why it is not valid.
     pub fn decode(file: &[u8]) -> std::result::Result<Image, String> {
         if !file.starts_with(&MAGIC) {
-            return Err("it does not begin as one".into());
+            return Err("it does not begin like a snapshot".into());
         }
         let cut = |bytes: u64| format!("it was cut short, at {} of {bytes} bytes", file.len());
         let head = file
@@ -276,14 +276,14 @@ impl Image {
             return Err(cut(bytes.saturating_add(HEAD_BYTES as u64)));
         }
         if packed.len() as u64 > bytes || crc32fast::hash(packed) != sum {
-            return Err("it is damaged: its checksum is another one".into());
+            return Err("it is damaged: its checksum does not match".into());
         }
         let damaged = |_| "it is damaged: it cannot be unpacked".to_string();
         let unpacking = zstd::Decoder::with_buffer(packed).map_err(damaged)?;
         let mut content = Vec::new();
         let unpacked = unpacking.take(BYTES_MAX + 1).read_to_end(&mut content);
         unpacked.map_err(damaged)?;
-        Image::parse(&content).ok_or_else(|| "it is damaged: it contradicts itself".into())
+        Image::parse(&content).ok_or_else(|| "it is damaged: its contents are inconsistent".into())
     }
 
     /// Parses the part that was compressed.

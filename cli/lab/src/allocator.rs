@@ -84,7 +84,7 @@ impl Allocator {
             .canonicalize()
             .map_err(|error| usage!("{}: {error}", path.shown()))?;
         let file = elf::read_cached(&library)
-            .map_err(|error| usage!("{} is no shared library: {}", path.shown(), error.0))?;
+            .map_err(|error| usage!("{} is not a shared library: {}", path.shown(), error.0))?;
         if file.machine != crate::executable::own_machine() {
             return Err(usage!("{} is for another kind of machine", path.shown()));
         }
@@ -166,7 +166,7 @@ impl Allocator {
             return Ok(());
         }
         Err(failed!(
-            "{} ({}) has changed since the measurement began: its figures would be of two allocators",
+            "{} ({}) has changed since the measurement began: its figures would mix two libraries",
             self.name,
             library.shown()
         ))
@@ -272,7 +272,7 @@ impl Catalogue {
         for (at, one) in chosen.iter().enumerate() {
             if chosen[..at].iter().any(|other| other.name == one.name) {
                 return Err(usage!(
-                    "{} is asked for twice; name a second copy NAME=PATH",
+                    "{} is given twice; give the second copy another name: NAME=PATH",
                     one.name
                 ));
             }

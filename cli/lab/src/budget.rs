@@ -85,13 +85,14 @@ impl Limit {
         };
         if !known.contains(&measure) {
             return Err(usage!(
-                "there is no measure '{measure}': there are {}",
+                "there is no measure '{measure}', only {}",
                 known.join(", ")
             ));
         }
         let wrong = || {
             usage!(
-                "{measure} = '{text}': a limit is as '<= 384MiB', '< 1000000', or of a baseline '< +2 %', '<= +10KiB'"
+                "{measure} = '{text}': write a limit such as '<= 384MiB' or '< 1000000', or with a \
+                 baseline '< +2 %' or '<= +10KiB'"
             )
         };
         let (is_below, rest) = match text.trim().strip_prefix("<=") {
@@ -197,8 +198,12 @@ impl Measurements {
         use hakmem_heap::shown::ShownPath;
         let read: Option<Measurements> = serde_json::from_str(text).ok();
         let is_it = |read: &Measurements| read.kind == Measurements::KIND;
-        read.filter(is_it)
-            .ok_or_else(|| usage!("{} is no baseline (check --save)", path.shown()))
+        read.filter(is_it).ok_or_else(|| {
+            usage!(
+                "{} is not a baseline of 'hakmem check --save'",
+                path.shown()
+            )
+        })
     }
 }
 
@@ -354,7 +359,7 @@ mod tests {
             ),
             (
                 "[total]\nallocated = '> 3'",
-                "b.toml: allocated = '> 3': a limit is",
+                "b.toml: allocated = '> 3': write a limit",
             ),
             (
                 "[total]\nallocated = '< 3 parsecs'",

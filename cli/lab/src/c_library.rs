@@ -45,7 +45,7 @@ pub fn path() -> Result<PathBuf> {
             area.name.starts_with(b"/") && last.is_some_and(is_named)
         })
         .map(|area| PathBuf::from(OsString::from_vec(area.name)))
-        .ok_or_else(|| failed!("this command runs without the file of a C library"))
+        .ok_or_else(|| failed!("this command has no C library that was loaded from a file"))
 }
 
 #[cfg(not(target_env = "musl"))]

@@ -200,7 +200,7 @@ impl<'a> Campaign<'a> {
                         if let Some((_, end)) = first.answer.split_once(", ") {
                             self.note(format!(
                                 "{} ends with {end} without preload, too: if that is a failure, \
-                                 what is measured is how it fails",
+                                 the failure is measured",
                                 workload.name
                             ));
                         }
@@ -210,8 +210,8 @@ impl<'a> Campaign<'a> {
                         // Declared workloads repeat their output; a user's program may not.
                         workload.judge = Judge::EndOnly;
                         self.note(format!(
-                            "{} puts out something else each time: only how it ends is compared \
-                             (--filter can take out what differs)",
+                            "{} prints something else each time: only how it ends is compared \
+                             (--filter can remove what differs)",
                             workload.name
                         ));
                         continue;

@@ -192,7 +192,7 @@ impl Document {
         refuse_cut(path, text)?;
         let is_none = || {
             usage!(
-                "{} is no result file; bench and compare --export write one",
+                "{} is not a result file; 'hakmem bench' and 'hakmem compare --export' write one",
                 path.shown()
             )
         };

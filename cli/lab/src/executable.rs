@@ -69,7 +69,7 @@ impl Obstacle {
                 format!("{how}, so the dynamic linker ignores LD_PRELOAD for this user")
             }
             Obstacle::Sanitized(sanitizer) => {
-                format!("is built with {sanitizer}, which has to be the program's allocator itself")
+                format!("is built with {sanitizer}, which has to be the program's allocator")
             }
         }
     }

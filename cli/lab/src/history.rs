@@ -213,7 +213,7 @@ pub fn gaps(past: &Document, now: &Document) -> Vec<String> {
     let has_baseline = |document: &Document| document.allocators.contains_key(BASELINE);
     if !has_baseline(past) || !has_baseline(now) {
         lines.push(format!(
-            "{BASELINE} was not measured both times: times are compared as they are"
+            "{BASELINE} was not measured both times: absolute times are compared"
         ));
     }
     lines
@@ -252,12 +252,12 @@ pub fn text(changes: &[Change], gaps: &[String], against: &str) -> String {
     let same = changes.len() - worse - better - unsure;
     let _ = writeln!(
         text,
-        "  {worse} worse, {better} better, {same} without a difference that is shown"
+        "  {worse} worse, {better} better, {same} without a proven difference"
     );
     if unsure > 0 {
         let _ = writeln!(
             text,
-            "  {unsure} with fewer than {} runs, then or now: nothing is said",
+            "  {unsure} with fewer than {} runs, then or now: not compared",
             summary::RUNS_MIN
         );
     }

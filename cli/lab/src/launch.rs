@@ -141,7 +141,7 @@ impl Running {
 }
 
 fn lost() -> crate::error::Error {
-    failed!("the tracing thread ended without a word")
+    failed!("the tracing thread ended without a result")
 }
 
 fn join(tracer: JoinHandle<Result<Run>>) -> Result<Run> {
@@ -452,7 +452,7 @@ impl Tracer<'_> {
     fn finish(self, timeline: Timeline, group_peak_kib: Option<u64>) -> Result<Run> {
         let Some((ended, status, usage)) = self.root_ended else {
             return Err(failed!(
-                "{} was lost from sight",
+                "{} could not be followed any more",
                 self.request.program.shown()
             ));
         };

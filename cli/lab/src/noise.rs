@@ -21,7 +21,7 @@ pub fn noise(document: &Document) -> Vec<String> {
         .min();
     if let Some(count) = fewest.filter(|count| *count < RUNS_MIN) {
         lines.push(format!(
-            "too few runs ({count}): nothing is called a difference below {RUNS_MIN}; use more (-n)"
+            "too few runs ({count}): differences need at least {RUNS_MIN} runs (-n)"
         ));
     }
     lines.extend(match document.settings.least {
@@ -55,7 +55,7 @@ pub fn noise(document: &Document) -> Vec<String> {
     let load = document.machine.load_before;
     if load > document.machine.usable_cpus as f64 * 0.5 {
         lines.push(format!(
-            "the machine was busy before it began (load {load:.1})"
+            "the machine was busy before the start (load {load:.1})"
         ));
     }
     lines
@@ -84,7 +84,7 @@ fn noisy_times(document: &Document) -> Option<String> {
     }
     let limit = NOISY_SPREAD * 100.0;
     Some(format!(
-        "noisy, as the middle half of the times spreads over more than {limit:.0} %: {}",
+        "noisy: the middle half of the times spreads over more than {limit:.0} %: {}",
         noisy.join(", ")
     ))
 }
@@ -102,7 +102,7 @@ fn unknown_leasts(document: &Document) -> Option<String> {
         .collect();
     (!unknown.is_empty()).then(|| {
         format!(
-            "too few runs to know the least processor time to 5 % (-n): {}",
+            "too few runs (-n) to know the lowest processor time to 5 %: {}",
             unknown.join(", ")
         )
     })

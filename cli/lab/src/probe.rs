@@ -226,9 +226,7 @@ fn examine(tracee: &mut Stopped) -> std::result::Result<Loaded, Blind> {
         registers.return_from_function(&memory)?;
         registers.write(tracee.pid)?;
     }
-    Err(Blind::Other(
-        "its dynamic linker does not come to an end".into(),
-    ))
+    Err(Blind::Other("its dynamic linker does not finish".into()))
 }
 
 /// Makes the process call malloc, and asks hakmem's map about the block. None without hakmem, or if the call does not return.

@@ -200,7 +200,7 @@ impl Proof {
         }
         self.private
             .contains("malloc")
-            .then(|| "has a malloc of its own that no library can replace".to_string())
+            .then(|| "has its own malloc, which no library can replace".to_string())
     }
 }
 

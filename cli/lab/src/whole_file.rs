@@ -90,7 +90,7 @@ pub fn replace_by<T>(path: &Path, write: impl FnOnce(File) -> Result<T>) -> Resu
 pub fn refuse_existing(path: &Path) -> Result<()> {
     match path.metadata() {
         Ok(status) if status.is_file() && path.is_symlink() => Err(usage!(
-            "{} leads to a file that exists: name another one",
+            "{} is a link to a file that exists: name another one",
             path.shown()
         )),
         Ok(status) if status.is_file() => Err(usage!(
@@ -98,7 +98,7 @@ pub fn refuse_existing(path: &Path) -> Result<()> {
             path.shown()
         )),
         Ok(status) => Err(usage!(
-            "{} is {}, and no file can be made there: name another one",
+            "{} is {}, and no file can be created there: name another one",
             path.shown(),
             if status.is_dir() {
                 "a folder"
@@ -231,7 +231,7 @@ fn open_at_once(path: &Path) -> io::Result<File> {
         match opened {
             Err(error) if error.raw_os_error() == Some(nix::libc::ENXIO) => {
                 if waited >= TIMEOUT {
-                    return Err(io::Error::other("it is a pipe that nobody reads"));
+                    return Err(io::Error::other("it is a pipe without a reader"));
                 }
             }
             other => return other,

@@ -254,8 +254,8 @@ impl Reason {
     /// Describes a trace that does not cover the whole run of the program; None for others.
     pub fn early(self) -> Option<&'static str> {
         match self {
-            Reason::Limit => Some("ends at --limit, before the program did"),
-            Reason::DiskFull => Some("ends where the disk was full, before the program did"),
+            Reason::Limit => Some("ends at --limit, before the program ended"),
+            Reason::DiskFull => Some("ends where the disk was full, before the program ended"),
             Reason::Stopped => Some("was stopped before the program had ended"),
             Reason::Ended | Reason::Unknown => None,
         }

@@ -163,7 +163,9 @@ impl Reader {
         }
         let is_whole = is_read && head[..8] == format::MAGIC;
         if !(is_whole || is_read && self.is_record(FILE_HEAD_BYTES, Tag::Begin)) {
-            return Err(usage!("{path} is no trace: record one with hakmem record"));
+            return Err(usage!(
+                "{path} is not a trace: record one with 'hakmem record'"
+            ));
         }
         let version = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
         if !(1..=format::VERSION).contains(&version) {
@@ -212,7 +214,7 @@ impl Reader {
             return Ok(Found::End);
         }
         if count > format::RECORD_BYTES_MAX {
-            return Err(self.damaged(offset, "a length beyond reason"));
+            return Err(self.damaged(offset, "an impossible length"));
         }
         let mut contents = vec![0; count];
         self.file
@@ -235,14 +237,13 @@ impl Reader {
     fn record(&self, offset: u64, wanted: Tag) -> Result<Vec<u8>> {
         match self.find(offset)? {
             Found::Record { tag, contents, .. } if tag == Some(wanted) => Ok(contents),
-            Found::Record { .. } => Err(self.damaged(offset, "another record than the index says")),
+            Found::Record { .. } => Err(self.damaged(offset, "the index names another record")),
             Found::End => Err(self.damaged(offset, "the record is cut off")),
         }
     }
 
     fn json<T: DeserializeOwned>(&self, offset: u64, contents: &[u8]) -> Result<T> {
-        serde_json::from_slice(contents)
-            .map_err(|_| self.damaged(offset, "a record that cannot be understood"))
+        serde_json::from_slice(contents).map_err(|_| self.damaged(offset, "an unreadable record"))
     }
 
     /// Adds the content of a record that is not a chunk.
@@ -269,7 +270,7 @@ impl Reader {
         let contents = self.record(offset, Tag::Index)?;
         let others = self
             .parse_index(&contents)
-            .ok_or_else(|| self.damaged(offset, "an index that cannot be understood"))?;
+            .ok_or_else(|| self.damaged(offset, "an unreadable index"))?;
         for at in others {
             match self.find(at)? {
                 Found::Record {
@@ -285,7 +286,7 @@ impl Reader {
         for chunk in &self.chunks {
             let contents = self.record(chunk.offset, Tag::Events)?;
             if codec::read_head(&contents) != Some(chunk.head) {
-                return Err(self.damaged(chunk.offset, "another chunk than the index says"));
+                return Err(self.damaged(chunk.offset, "the index names another chunk"));
             }
         }
         Ok(())
@@ -358,7 +359,7 @@ impl Reader {
             match tag {
                 Some(Tag::Events) => {
                     let head = codec::read_head(&contents)
-                        .ok_or_else(|| self.damaged(offset, "a chunk that is none"))?;
+                        .ok_or_else(|| self.damaged(offset, "not a chunk"))?;
                     self.chunks.push(Chunk { offset, head });
                 }
                 Some(Tag::Index) => {
@@ -445,7 +446,7 @@ impl Reader {
         }
         if damage.behind > 0 {
             parts.push(format!(
-                "goes on behind its end: {} bytes there, perhaps another trace, are not read",
+                "has {} bytes after its end, perhaps another trace, which are not read",
                 damage.behind
             ));
         }
@@ -453,8 +454,8 @@ impl Reader {
             let last = self.chunks.iter().map(|chunk| chunk.head.last).max();
             let seconds = last.map_or(0.0, |last| self.seconds(last));
             parts.push(format!(
-                "was cut off at byte {offset} of {}: it has the first {events} events, {seconds:.3} s, \
-                 and what followed is lost",
+                "was cut off at byte {offset} of {}: it has the first {events} events, \
+                 {seconds:.3} s; the rest is lost",
                 self.bytes
             ));
         }
@@ -493,6 +494,6 @@ impl Reader {
             .unpack(&contents, events)
             .filter(|head| *head == chunk.head)
             .map(|_| ())
-            .ok_or_else(|| self.damaged(chunk.offset, "a chunk that cannot be understood"))
+            .ok_or_else(|| self.damaged(chunk.offset, "an unreadable chunk"))
     }
 }

@@ -138,7 +138,7 @@ impl ReplayDocument {
                     "{path} is a replay of format {other}, and this hakmem reads {FORMAT}"
                 ));
             }
-            None => return Err(usage!("{path} is no replay")),
+            None => return Err(usage!("{path} is not a replay")),
         }
         serde_json::from_value(value).map_err(|error| usage!("{path} is damaged: {error}"))
     }
@@ -367,7 +367,7 @@ fn run_once(
         });
     }
     let replayed: Replayed = serde_json::from_str(&text_of(&mut answer))
-        .map_err(|error| failed!("the replay's answer cannot be understood: {error}"))?;
+        .map_err(|error| failed!("the replay's result cannot be read: {error}"))?;
     check_owner(allocator, &replayed)?;
     Ok(replayed)
 }

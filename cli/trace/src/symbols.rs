@@ -84,8 +84,8 @@ pub struct Place {
     pub code: Option<Code>,
 }
 
-const OF_THE_LAST: &str = "names are those of what was mapped last: what was unloaded before is not known \
-    (with a glibc before 2.35, and in traces of older versions)";
+const OF_THE_LAST: &str = "names are those of the libraries mapped last: libraries unloaded \
+                           before are not known (with a glibc before 2.35, and in traces of older versions)";
 
 /// A place whose names are in the trace.
 fn named((place, frames): PlaceNames) -> (u64, Rc<Place>) {
@@ -177,7 +177,8 @@ impl Names {
             }
             Whose::Forgotten => {
                 self.note(
-                    "no names from some files: the process has loaded too many to tell all".into(),
+                    "no names from some files: the process has loaded too many to keep them all"
+                        .into(),
                 );
                 Place::default()
             }

@@ -200,8 +200,8 @@ impl Witness {
                 return None;
             }
             Some(match seen.has_library || seen.has_channel {
-                true => "asked for no memory".into(),
-                false => "asked for no memory, as far as could be seen of so short a life".into(),
+                true => "allocated nothing".into(),
+                false => "allocated nothing, as far as could be seen in its short life".into(),
             })
         })
     }
@@ -227,7 +227,7 @@ impl Witness {
 
 const NOT_LOADED: &str = "did not load the recorder";
 const TOO_SHORT: &str =
-    "asked for no memory, or has a name space of its own: its life was too short to tell";
+    "allocated nothing, or has its own name space: its life was too short to tell";
 
 fn obstacle(program: &Path) -> Option<String> {
     let found = Executable::find(program.as_os_str()).ok();

@@ -46,7 +46,7 @@ fn cut_at_any_byte_it_has_what_came_before() {
                 let why = if length == 0 {
                     "is empty"
                 } else {
-                    "is no trace"
+                    "is not a trace"
                 };
                 assert!(line.contains(why), "{line}");
             }
@@ -188,7 +188,7 @@ fn what_is_behind_the_end_is_said_and_not_read() {
         assert_eq!(read(&path).unwrap(), whole);
         let reader = Reader::open(&path).unwrap();
         let warning = reader.warning.as_deref().unwrap_or_default();
-        let said = format!("goes on behind its end: {} bytes there", behind.len());
+        let said = format!("has {} bytes after its end", behind.len());
         assert!(warning.contains(&said), "{warning}");
         assert!(!warning.contains("damaged"), "{warning}");
     }

@@ -203,7 +203,7 @@ fn a_full_disk_leaves_a_whole_trace() {
     let line = String::from_utf8(output.stderr).unwrap();
     assert!(line.contains("no room left"), "{line}");
     // Nothing else is wrong with it.
-    let warning = "hakmem: warning: t ends where the disk was full, before the program did\n";
+    let warning = "hakmem: warning: t ends where the disk was full, before the program ended\n";
     assert!(line.ends_with(warning), "{line}");
     assert_eq!(output.status.code(), Some(1), "{line}");
     let text = String::from_utf8(output.stdout).unwrap();

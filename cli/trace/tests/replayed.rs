@@ -233,7 +233,7 @@ fn what_is_no_trace_is_said_in_one_line() {
     let line = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        line.contains("/etc/hostname is no trace") && line.lines().count() == 1,
+        line.contains("/etc/hostname is not a trace") && line.lines().count() == 1,
         "{line}"
     );
 }

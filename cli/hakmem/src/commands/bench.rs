@@ -37,17 +37,17 @@ Examples:
   hakmem bench -a hakmem,mimalloc3,glibc        some allocators
   hakmem bench -a hakmem,hakmem+HAKMEM_DECAY_MS=0,other=/path/lib.so
   hakmem bench --real                           real programs instead of our own
-  hakmem bench --after-peak                     what services keep after their peak
-  hakmem bench --day                            a service's day: memory over what it holds
+  hakmem bench --after-peak                     what stays resident after a peak
+  hakmem bench --day                            a service's day: resident divided by live memory
   hakmem bench --features                       what each feature costs and gains
   hakmem bench --quick                          does it all work? small inputs, no figures
   hakmem bench --resume FILE                    after Ctrl-C: nothing finished is lost
   hakmem bench --check                          has anything become worse since the last result?
   hakmem bench --after-peak --check=release     and since the last result with that label?
 
-docs/measuring.md is the checklist. Exit code: 0 done, also when another allocator was refused on
-a workload, which the table says; 1 hakmem refused, nothing measured, stopped or worse; 2 wrong
-usage.";
+docs/measuring.md has the checklist. Exit code: 0 done, even if another allocator was refused on a
+workload, as the table shows; 1 hakmem was refused, nothing was measured, the command was stopped,
+or a result is worse; 2 wrong usage.";
 
 /// Run the project's workloads under all allocators, and keep the result
 #[derive(Args)]
@@ -65,34 +65,34 @@ pub struct Arguments {
     /// Name, program or group of workloads, with * and ?; may be given several times
     #[arg(short, long, value_name = "PATTERN", conflicts_with = "resume")]
     workloads: Vec<String>,
-    /// Runs of each (default: 10, with --after-peak and --day 3, with --quick 2)
+    /// Runs of each workload (default: 10, with --after-peak and --day 3, with --quick 2)
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u32).range(RUNS_RANGE), conflicts_with = "resume")]
     runs: Option<u32>,
     /// Real programs (bench/real) instead of our own
     #[arg(long, conflicts_with = "resume")]
     real: bool,
-    /// Judge by the least processor time of the runs, and not by the median time; --real does
+    /// Compare the lowest processor time of the runs, not the median time; implied by --real
     #[arg(long, conflicts_with = "resume")]
     least: bool,
-    /// Services that drop most of what they hold (bench/after_peak): what they keep, over time
+    /// Services that free most of their memory (bench/after_peak): what stays resident, over time
     #[arg(long, conflicts_with_all = ["real", "features", "resume"])]
     after_peak: bool,
-    /// A service's day in minutes (bench/day): resident memory over what it holds
+    /// A service's day in minutes (bench/day): resident memory divided by live memory
     #[arg(long, conflicts_with_all = ["real", "after_peak", "features", "resume"])]
     day: bool,
-    /// hakmem alone: each feature added to mode minimal, and turned over in the default mode
+    /// hakmem alone: each feature switched on in mode minimal, and toggled in the default mode
     #[arg(long, conflicts_with_all = ["allocators", "resume"])]
     features: bool,
     /// Small inputs and few runs, in under three minutes
     #[arg(long, conflicts_with = "resume")]
     quick: bool,
-    /// Compare hakmem with the last recorded result on this machine, or the last of that label
+    /// Compare hakmem with the last result of this machine, or the last one with this label
     #[arg(long, value_name = "LABEL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     check: Option<String>,
-    /// Go on with a result that was stopped
+    /// Continue a measurement that was stopped
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// A word for the result file's name
+    /// A word to add to the result file's name
     #[arg(
         long,
         value_name = "WORD",
@@ -430,20 +430,23 @@ fn same_as_before(
             .eq(document.allocators.keys());
     if !is_same {
         return Err(usage!(
-            "the workloads or allocators are no longer those of the file"
+            "the workloads or allocators are not those that the file was measured with"
         ));
     }
     let mut same = Vec::new();
     for one in allocators {
         let recorded = &document.allocators[&one.name].sha256;
         if !one.is_ours() && one.sha256 != *recorded {
-            return Err(usage!("{} is no longer the library of the file", one.name));
+            return Err(usage!(
+                "{} is not the library that the file was measured with",
+                one.name
+            ));
         }
         if one.is_ours() {
             let copy = copy_path(places, recorded)?;
             if !copy.is_file() {
                 return Err(usage!(
-                    "{} is gone: the library that the file is about",
+                    "{} is missing: the file was measured with this library",
                     copy.shown()
                 ));
             }

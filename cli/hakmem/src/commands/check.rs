@@ -38,7 +38,7 @@ Examples:
   hakmem check --budget budget.toml --markdown -- ./program >> \"$GITHUB_STEP_SUMMARY\"
   hakmem check --budget budget.toml --junit memory.xml -- ./program
 
-A budget has lines as
+A budget looks like this:
 
   [total]
   peak_live = '<= 256MiB'
@@ -46,38 +46,38 @@ A budget has lines as
   [site.'parse_*']
   allocated = '<= 10MiB'
 
-docs/budgets.md says what is measured, and what of it repeats. The exit code is 1 if a limit is not
-kept.";
+docs/budgets.md says what is measured, and which values repeat exactly. The exit code is 1 if a
+limit is not kept.";
 
 /// The measure that needs no recorder in the program.
 const RESIDENT: &str = "peak_resident";
 /// How many frames of call stacks to record, if a budget has call sites.
 const FRAMES: u32 = 32;
 
-/// Check a program, or a trace, against a budget of memory: for continuous integration
+/// Check a program or a trace against a memory budget, for continuous integration
 #[derive(Args)]
 #[command(after_help = EXAMPLES, override_usage = "hakmem check [OPTIONS] --budget FILE [--] PROGRAM [ARGUMENT]...\n       hakmem check [OPTIONS] --budget FILE --trace FILE")]
 pub struct Arguments {
-    /// What the program may use
+    /// The file with the limits
     #[arg(long, value_name = "FILE")]
     budget: PathBuf,
-    /// A trace in place of a program
+    /// Check a trace instead of a program
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     trace: Option<PathBuf>,
-    /// What limits with + or - are compared with
+    /// The values that limits with + or - refer to
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
-    /// Write what was measured, as a baseline
+    /// Write the measured values, as a baseline
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// How often the program runs for its resident memory, beside once for its allocations
+    /// Runs that measure resident memory, besides the one that records allocations
     #[arg(long, value_name = "NUMBER", default_value = "3",
         value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
     /// Print the table as Markdown, for a pull request
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// Write it as JUnit's XML, a test case for each limit
+    /// Write the result as JUnit XML, with a test case for each limit
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Print everything as JSON
@@ -110,7 +110,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         && arguments.save.is_none()
     {
         return Err(usage!(
-            "{} {}: against what? Give --baseline FILE, which --save writes",
+            "{} {}: this limit needs a baseline: give --baseline FILE, which --save writes",
             limit.name(),
             limit.text
         ));
@@ -157,7 +157,7 @@ fn measure(arguments: &Arguments, limits: &[Limit]) -> Result<Measurements> {
     if let Some(path) = &arguments.trace {
         if wants_resident {
             return Err(usage!(
-                "a trace does not know peak_resident: check the program itself"
+                "a trace does not have peak_resident: check the program itself"
             ));
         }
         let reader = open(path)?;
@@ -223,9 +223,7 @@ fn recorded(
     let ending = &recorded.ending;
     let missing = ending.events_missed + ending.processes_missed;
     if ending.reason != Reason::Ended || missing > 0 {
-        return Err(failed!(
-            "the program was not recorded whole: nothing is compared"
-        ));
+        return Err(failed!("the recording is incomplete: nothing is compared"));
     }
     let of_calls = limits.iter().any(|limit| limit.measure != RESIDENT);
     if let Some(lacks) = ending.lacks().filter(|_| of_calls) {
@@ -243,7 +241,7 @@ fn recorded(
 fn resident(arguments: &Arguments, executable: &Executable, input: &Input) -> Result<u64> {
     if !input.again() {
         return Err(failed!(
-            "the program has read standard input, a pipe, which no second run can read: give it a file"
+            "the program has read standard input from a pipe, which a second run cannot read: give it a file"
         ));
     }
     let null = || {
@@ -261,7 +259,7 @@ fn resident(arguments: &Arguments, executable: &Executable, input: &Input) -> Re
     let run = Running::start(request)?.wait()?;
     if run.end != End::Exited(0) {
         return Err(failed!(
-            "the program ended otherwise than before: nothing is compared"
+            "the program did not end as in its first run: nothing is compared"
         ));
     }
     let exits = run
@@ -342,7 +340,8 @@ fn warn_of_sites(limits: &[Limit], now: &Measurements) {
         let blocks = now.figures.get(&format!("allocations of {site}"));
         if blocks.is_none_or(|blocks| blocks.value == 0.0) {
             eprintln!(
-                "hakmem: warning: nothing was allocated in {site}: is that its name still, and has the program symbols?"
+                "hakmem: warning: nothing was allocated in {site}: was it renamed, or does the \
+                 program lack symbols?"
             );
         }
     }
@@ -412,13 +411,14 @@ fn text(now: &Measurements, verdicts: &[Verdict], form: Form) -> String {
     }
     let over = verdicts.iter().filter(|verdict| !verdict.is_kept).count();
     lines.push(match (verdicts.len(), over) {
-        (0, _) => "there is nothing to compare with yet".into(),
+        (0, _) => "nothing to compare with yet".into(),
         (all, 0) => format!("all {all} limits are kept"),
         (all, over) => format!("{over} of {all} limits are not kept"),
     });
     if verdicts.iter().any(|verdict| verdict.name == RESIDENT) {
         lines.push(
-            "peak_resident is the highest of several runs, (−) how far the lowest was below: it does not repeat exactly"
+            "peak_resident is the highest of several runs; (−) is how far below it the lowest \
+             was: it does not repeat exactly"
                 .into(),
         );
     }

@@ -57,22 +57,22 @@ pub struct Arguments {
     /// Allocators: names from 'hakmem peers list', or NAME=LIBRARY, each with +SETTING=VALUE
     #[arg(short, long, value_name = "NAME,...", value_delimiter = ',')]
     allocators: Vec<String>,
-    /// What ratios are against
+    /// The allocator that ratios refer to
     #[arg(short, long, value_name = "NAME", default_value = BASELINE)]
     baseline: String,
-    /// Runs of each [default: 10, then up to 100 for a minute, until ratios are known to 5 %]
+    /// Runs of each allocator [default: 10, then up to 100 for a minute, until ratios are known to 5 %]
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u32).range(RUNS_RANGE))]
     runs: Option<u32>,
     /// What the program reads from standard input (default: nothing)
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Seconds after which a run is ended and its allocator refused
+    /// Seconds after which a run is killed, and its allocator refused
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
-    /// Send what the program prints through a shell command before it is compared
+    /// Pipe the program's output through this shell command before it is compared
     #[arg(long, value_name = "COMMAND", conflicts_with = "ignore_output")]
     filter: Option<String>,
-    /// Do not compare what the program prints, only how it ends
+    /// Compare only how the program ends, not its output
     #[arg(long)]
     ignore_output: bool,
     /// Write the whole result, with every sample, into a file
@@ -85,15 +85,15 @@ pub struct Arguments {
 }
 
 #[derive(Args)]
-#[command(next_help_heading = "Servers: the time of the clients counts, the memory of the server")]
+#[command(next_help_heading = "Servers (the clients' time and the server's memory are measured)")]
 struct ServerArguments {
-    /// The server's command; it is ended with SIGTERM
+    /// The command that starts the server, which is ended with SIGTERM
     #[arg(long, value_name = "COMMAND", requires_all = ["client", "ready"], conflicts_with = "command")]
     server: Option<String>,
     /// A shell command that uses the server; may be given several times
     #[arg(long, value_name = "COMMAND", requires = "server")]
     client: Vec<String>,
-    /// The port or the socket file by which the server shows that it is ready
+    /// The port or socket file that the server opens when it is ready
     #[arg(
         long,
         value_name = "PORT|SOCKET",
@@ -114,7 +114,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     allocators.iter().try_for_each(Allocator::check_settings)?;
     let mut notes = catalogue.left_out;
     if let Some(unread) = unread_input().filter(|_| arguments.input.is_none()) {
-        notes.push(format!("{unread}: --input FILE gives it to all of them"));
+        notes.push(format!("{unread}: with --input FILE, every run reads it"));
     }
     let workload = workload(&arguments, &mut notes)?;
     let mut document = new_document(&arguments, &baseline, &allocators, &workload, &places)?;
@@ -148,7 +148,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         Outcome::Interrupted if document.samples.is_empty() => {
             Err(failed!("stopped before the first run"))
         }
-        Outcome::Interrupted => Err(failed!("stopped; what was finished is above")),
+        Outcome::Interrupted => Err(failed!("stopped; the results so far are above")),
         Outcome::Finished if document.refused.is_empty() => Ok(ExitCode::SUCCESS),
         Outcome::Finished => Ok(ExitCode::FAILURE),
     }
@@ -158,7 +158,7 @@ fn workload(arguments: &Arguments, notes: &mut Vec<String>) -> Result<Workload> 
     let words = match &arguments.server.server {
         Some(line) => shlex::split(line)
             .filter(|words| !words.is_empty())
-            .ok_or_else(|| usage!("--server '{line}' is no command"))?
+            .ok_or_else(|| usage!("--server '{line}' is not a command"))?
             .into_iter()
             .map(OsString::from)
             .collect(),
@@ -238,7 +238,7 @@ fn own_environment(notes: &mut Vec<String>) -> IndexMap<OsString, OsString> {
     }
     let names = environment.keys().map(ShownPath::shown);
     for name in names.filter(|name| machine::is_tuning(name)) {
-        notes.push(format!("{name} is set here, and goes to every run"));
+        notes.push(format!("{name} is set here, and applies to every run"));
     }
     environment
 }
@@ -287,7 +287,7 @@ fn server(arguments: &ServerArguments) -> Result<Option<Server>> {
     clients::clear(&ready);
     if clients::is_ready(&ready) {
         return Err(usage!(
-            "something answers at {text} already: that would be measured instead"
+            "another server already answers at {text}, and would be measured instead"
         ));
     }
     let shell = |line: &String| vec!["/bin/sh".into(), "-c".into(), line.clone()];

@@ -24,11 +24,11 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
-  hakmem core core.4711                   what it died of, its registers' pointers, damage
+  hakmem core core.4711                   why it ended, pointers in registers, damage
   hakmem core core.4711 0x7f32c0a01240    is this pointer live, and which block is it?
   gcore 4711 && hakmem core core.4711     of a process that hangs
 
-Neither the program nor its libraries have to be there. Exit code: 0 nothing is damaged; 1
+The program and its libraries need not be on this machine. Exit code: 0 nothing is damaged; 1
 something is; 2 wrong usage.";
 
 /// How many contradictions to show at most.
@@ -40,9 +40,9 @@ const FAILURES_MAX: usize = 5;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// A core dump, the kernel's or gcore's
+    /// A core dump, by the kernel or by gcore
     file: PathBuf,
-    /// Addresses to explain, in place of the registers'
+    /// Addresses to explain, instead of those in registers
     #[arg(value_parser = address, value_name = "ADDRESS")]
     addresses: Vec<u64>,
     /// Print everything as JSON
@@ -56,7 +56,7 @@ fn address(text: &str) -> std::result::Result<u64, String> {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    parsed.map_err(|_| "an address is a number, as 0x7f32c0a01240".to_string())
+    parsed.map_err(|_| "an address is a number such as 0x7f32c0a01240".to_string())
 }
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
@@ -95,7 +95,7 @@ fn without_heap(core: &CoreFile, is_json: bool) -> Result<ExitCode> {
         println!("{}", lines.join("\n"));
     }
     Err(failed!(
-        "{}: hakmem's tables are not in what is there, so nothing is known of the heap",
+        "{}: hakmem's tables are in the missing part, so nothing is known of the heap",
         core.path.shown()
     ))
 }
@@ -186,10 +186,10 @@ fn state_text(state: State) -> &'static str {
         State::InSlab => "free, in its slab",
         State::InMagazine(_) => "free, in a magazine",
         State::InStock => "free, in a stock or in quarantine",
-        State::InParcel(_) => "free, on its way to its owner",
+        State::InParcel(_) => "freed by another thread, on its way to its owner",
         State::NeverUsed => "never handed out",
         State::Kept => "free, kept in BigCache",
-        State::Rest => "behind the last block",
+        State::Rest => "after the last block",
         State::Before => "before the block",
         State::FreeUnit => "free, in no slab",
         State::Metadata => "hakmem's own, descriptors",
@@ -219,7 +219,7 @@ fn sentence(subject: &Subject, core: &CoreFile, owners: &dyn Fn(u64) -> String) 
             None => format!("{} bytes before", start - address),
             Some(0) => "the start of".into(),
             Some(offset) if offset < size => format!("{offset} bytes into"),
-            Some(offset) => format!("{} bytes behind the end of", offset - size),
+            Some(offset) => format!("{} bytes past the end of", offset - size),
         };
         text.push_str(&format!("; {place} block {start:#x}, {size} bytes"));
     }
@@ -234,7 +234,7 @@ fn sentence(subject: &Subject, core: &CoreFile, owners: &dyn Fn(u64) -> String) 
 fn death(core: &CoreFile) -> String {
     let story = &core.story;
     if story.threads.is_empty() && core.cut().is_some() {
-        return "how it ended is in the part that is missing".into();
+        return "the part that says how it ended is missing".into();
     }
     let signal = story.signal.and_then(|signal| i32::try_from(signal).ok());
     let by = signal

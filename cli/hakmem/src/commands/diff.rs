@@ -30,25 +30,25 @@ Examples:
   hakmem snapshot 4711 -o one.hks; sleep 600; hakmem snapshot 4711 -o two.hks
   hakmem diff one.hks two.hks
 
-Two profiles (profile --save, leaks --save) or two traces (record --stacks) are compared by call
-stack, two snapshots by what memory holds, by size and by call stack, two of 'stats --json' figure
-by figure. The flame graph of two snapshots without samples shows what memory is, and sizes.";
+Profiles (profile --save, leaks --save) and traces (record --stacks) are compared by call stack;
+snapshots by kind of memory, by size and by call stack; outputs of 'stats --json' figure by figure.
+Without samples, the flame graph of two snapshots shows kinds of memory and sizes.";
 
 /// Show what has grown between two saved profiles, traces, snapshots, or outputs of stats
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The earlier one
+    /// The earlier file
     before: PathBuf,
-    /// The later one
+    /// The later file
     after: PathBuf,
-    /// Of two profiles or snapshots, write a flame graph in two colours: one HTML file that needs no network
+    /// Write a flame graph of two profiles or snapshots in two colours: one HTML file that needs no network
     #[arg(long, value_name = "FILE")]
     flamegraph: Option<PathBuf>,
-    /// Of two profiles: what was allocated, freed or not, in place of what lives
+    /// Compare what two profiles say was allocated, freed or not, instead of what is live
     #[arg(long, group = "view")]
     allocated: bool,
-    /// Of two profiles: what was live when that was most, in place of what lives
+    /// Compare what was live at the peak of two profiles, instead of what is live
     #[arg(long, group = "view")]
     peak: bool,
 }
@@ -82,13 +82,14 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         }
         (Saved::Figures(..), Saved::Figures(..)) if arguments.flamegraph.is_some() => {
             return Err(usage!(
-                "a flame graph is of two profiles (profile --save, leaks --save), traces or snapshots"
+                "a flame graph needs two profiles (profile --save, leaks --save), traces or snapshots"
             ));
         }
         (Saved::Figures(before), Saved::Figures(after)) => figures(&before, &after, terminal()),
         _ => {
             return Err(usage!(
-                "the two are of different kinds: both have to be profiles, traces, snapshots or outputs of 'stats --json'"
+                "the two files are of different kinds: both have to be profiles, traces, \
+                 snapshots or outputs of 'stats --json'"
             ));
         }
     };

@@ -17,30 +17,30 @@ use std::time::Duration;
 const EXAMPLES: &str = "\
 Examples:
   hakmem doctor 4711
-  hakmem doctor $(pidof redis-server) --seconds 60      does it grow, and what of it?
+  hakmem doctor $(pidof redis-server) --seconds 60      what grows in a minute?
   hakmem doctor core.4711
-  hakmem snapshot 4711 -o web.hks; hakmem doctor web.hks    the second on any machine
+  hakmem snapshot 4711 -o web.hks; hakmem doctor web.hks    doctor runs on any machine
   hakmem doctor 4711 --json
   hakmem doctor 4711 --html doctor.html                 the same as a page, with a map of the heap
 
-The process needs no preparation: its heap is read from outside and not stopped, pages that are not
-resident are not touched. Heaps of glibc, jemalloc and mimalloc are read without symbols; of other
-allocators their mappings are shown. docs/doctor.md explains the lines.";
+The process needs no preparation and is not stopped: its heap is read from outside. Pages that are
+not resident are not touched. Heaps of glibc, jemalloc and mimalloc are read without symbols; for
+other allocators, mappings are shown. docs/doctor.md explains the lines.";
 
-/// Say what the memory of any process is, and what to do about it
+/// Show what the memory of any process consists of, and what to do about it
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The number of a process, or a core dump or snapshot
+    /// A process ID, a core dump or a snapshot
     #[arg(value_name = "PID|FILE")]
     subject: OsString,
-    /// Look again after so many seconds, and say what grew meanwhile
+    /// Look again after this many seconds, and show what grew
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     seconds: Option<f64>,
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
-    /// Write a page with a map of the heap instead, which needs no network
+    /// Write an HTML page with a map of the heap instead; it needs no network
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
 }

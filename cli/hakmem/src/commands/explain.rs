@@ -22,13 +22,13 @@ Examples:
 
 docs/learning.md says how a trial works; `hakmem options --explain` says what each option does.";
 
-/// Show what is set in a process and by whom, what it has done there, what contradicts itself, and what was decided
+/// Show a process's options: who set them, what they did, which have no effect, and what trials decided
 #[derive(Args)]
 #[command(after_help = EXAMPLES, override_usage = "hakmem explain [OPTIONS] PID\n       hakmem explain [OPTIONS] --core FILE")]
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// List every option, also those that have their defaults
+    /// List every option, even those that have their defaults
     #[arg(short, long)]
     all: bool,
     /// Print everything as JSON
@@ -140,7 +140,7 @@ fn contradictions_text(lines: &[String], form: Form) -> String {
     format!("\n{}\n{}", form.strong("contradictions"), lines.concat())
 }
 
-/// "16M costs less than 4K: 41.2 % of both (38.0 to 44.1) in 11 pairs"
+/// "16M costs less than 4K: 41.2 % of both costs (38.0 to 44.1) in 11 pairs"
 fn outcome(decision: &Decision, settings: &[Setting]) -> String {
     let option = settings
         .iter()
@@ -152,11 +152,11 @@ fn outcome(decision: &Decision, settings: &[Setting]) -> String {
     };
     let (first, second) = (name(0), name(1));
     if decision.kind == "learner" && first == second {
-        return format!("{first} stays: no other that matters was ahead");
+        return format!("{first} stays: no other strategy was ahead by enough");
     }
     let verdict = match decision.verdict.as_str() {
         "first" if decision.kind == "learner" => {
-            format!("{first} stays, for no sure gain by {second}")
+            format!("{first} stays: {second} is not surely better")
         }
         "first" => format!("{first} costs less than {second}"),
         "second" => format!("{second} costs less than {first}"),
@@ -164,7 +164,7 @@ fn outcome(decision: &Decision, settings: &[Setting]) -> String {
         _ => format!("{first} or {second}: not decided yet"),
     };
     format!(
-        "{verdict}: {:+.1} % of both ({:+.1} to {:+.1}), {} pairs",
+        "{verdict}: {:+.1} % of both costs ({:+.1} to {:+.1}), {} pairs",
         decision.difference * 100.0,
         decision.low * 100.0,
         decision.high * 100.0,
@@ -225,14 +225,14 @@ fn recommended(decision: &Decision, settings: &[Setting]) -> String {
     };
     let value = decision.values.get(variant).copied().unwrap_or(0);
     let is_in_force = if setting.value == value {
-        ", as it is"
+        ", the present value"
     } else {
         ""
     };
     let ends = [decision.low.abs(), decision.high.abs()];
     let (least, most) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
     format!(
-        "recommended: HAKMEM_{}={}{is_in_force}; costs less by {:.1} to {:.1} % of both\n",
+        "recommended: HAKMEM_{}={}{is_in_force}; it saves {:.1} to {:.1} % of both costs\n",
         setting.name.to_uppercase(),
         setting.text(value),
         least * 100.0,
@@ -289,24 +289,26 @@ impl Judge<'_> {
             );
             self.note(
                 is_on && self.is_on("deterministic"),
-                format!("{name} has no effect: deterministic allows nothing in the background"),
+                format!("{name} has no effect: deterministic allows no work in the background"),
             );
         }
         for name in ["decay_ms", "purge_start_bytes"] {
             self.note(
                 self.is_chosen(name) && self.is_off("purger"),
-                format!("{name} has no effect: nothing is given back in the background, as purger is off"),
+                format!(
+                    "{name} has no effect: nothing is purged in the background, as purger is off"
+                ),
             );
         }
         self.note(
             self.is_on("ab") && self.is_on("elo"),
-            "ab has no effect: with elo the learner sets options",
+            "ab has no effect: the learner (elo) sets options",
         );
         let running = decisions.running.iter().chain(&decisions.latest);
         for name in running.filter_map(|decision| decision.option.as_ref()) {
             self.note(
                 self.is_chosen(name),
-                format!("what ab finds out is not set: somebody has chosen {name}"),
+                format!("ab does not set the better value: {name} was set by the user"),
             );
         }
     }
@@ -314,14 +316,14 @@ impl Judge<'_> {
     fn judge_magazines(&mut self) {
         self.note(
             self.is_off("ace") && self.is_chosen("magazine_bytes"),
-            "magazine_bytes has no effect: without ace magazines do not grow",
+            "magazine_bytes has no effect: magazines do not grow without ace",
         );
         let direct = ["check", "quarantine_bytes", "zero_on_free", "canaries"];
         for without in direct.iter().chain(&["fail_at", "fail_rate"]) {
             for name in ["magazine_bytes", "prewarm_tls"] {
                 self.note(
                     self.is_on(without) && self.is_chosen(name),
-                    format!("{name} has no effect: with {without} there are no magazines"),
+                    format!("{name} has no effect: there are no magazines with {without}"),
                 );
             }
         }
@@ -331,15 +333,16 @@ impl Judge<'_> {
         self.note(
             self.number("purge_start_bytes") > self.number("dirty_bytes")
                 && (self.is_chosen("purge_start_bytes") || self.is_chosen("dirty_bytes")),
-            "purge_start_bytes is above dirty_bytes: only who frees gives memory back, and waits for that",
+            "purge_start_bytes is above dirty_bytes: only threads that free memory purge it, and \
+             have to wait meanwhile",
         );
         self.note(
             self.is_word("free_policy", "keep") && self.is_chosen("decay_ms"),
-            "decay_ms has little effect: free_policy=keep gives nothing back for its age",
+            "decay_ms has little effect: free_policy=keep purges no memory because of its age",
         );
         self.note(
             self.is_word("free_policy", "lazy") && self.is_on("batch_madvise"),
-            "batch_madvise has no effect: with free_policy=lazy each range is a call",
+            "batch_madvise has no effect: free_policy=lazy needs a call for each range",
         );
         self.note(
             self.is_word("thp", "never") && self.is_chosen("huge_start_bytes"),
@@ -441,7 +444,7 @@ mod tests {
         ];
         assert_eq!(
             found(&settings),
-            ["decay_ms has no effect: nothing is given back in the background, as purger is off"]
+            ["decay_ms has no effect: nothing is purged in the background, as purger is off"]
         );
         settings[0].source = "mode";
         assert!(found(&settings).is_empty());
@@ -486,11 +489,11 @@ mod tests {
         let settings = vec![setting("magazine_bytes", Kind::Number, 16 << 20)];
         assert_eq!(
             outcome(&trial("second"), &settings),
-            "16M costs less than 4K: +41.0 % of both (+20.0 to +60.0), 11 pairs"
+            "16M costs less than 4K: +41.0 % of both costs (+20.0 to +60.0), 11 pairs"
         );
         assert_eq!(
             recommended(&trial("second"), &settings),
-            "recommended: HAKMEM_MAGAZINE_BYTES=16M, as it is; costs less by 20.0 to 60.0 % of both\n"
+            "recommended: HAKMEM_MAGAZINE_BYTES=16M, the present value; it saves 20.0 to 60.0 % of both costs\n"
         );
         assert_eq!(recommended(&trial("none"), &settings), "");
     }

@@ -26,8 +26,9 @@ Examples:
   hakmem export 4711 --prometheus --listen 127.0.0.1:9464      serve them to a scraper
   hakmem export 4711 --prometheus --textfile /var/lib/node_exporter/hakmem.prom --every 15
 
-Each scrape reads the process anew; it is not stopped and not written to. The command ends with
-the process, with exit code 0. With --every the file goes then, and when the command is stopped.
+Each scrape reads the process again, which is neither stopped nor written to. When the process
+ends, the command ends with exit code 0. With --every, the file is then removed, as it is when the
+command is stopped.
 contrib/grafana/hakmem.json is a dashboard; docs/monitoring.md says more.";
 
 /// How long a scraper may take to send its request, and to read the answer; and how long the request may be.
@@ -38,23 +39,23 @@ const STEP: Duration = Duration::from_secs(1);
 /// How long a process that still exists may be unreadable.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Show a heap's figures to monitoring systems
+/// Export a heap's figures to monitoring systems
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The number of a process
+    /// The process ID
     #[arg(value_parser = process_number)]
     pid: i32,
-    /// In the text format of Prometheus
+    /// Use the text format of Prometheus
     #[arg(long, required = true)]
     prometheus: bool,
-    /// Serve them at this address of the loopback interface; port 0 is any free one
+    /// Serve the metrics at this loopback address; port 0 means any free port
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "textfile")]
     listen: Option<SocketAddr>,
-    /// Write them to a file, whole each time, as node_exporter's textfile collector wants it
+    /// Write the metrics to a file for node_exporter's textfile collector, replacing it as a whole
     #[arg(long, value_name = "FILE")]
     textfile: Option<PathBuf>,
-    /// Write the file again every so many seconds, until the process ends
+    /// Write the file again at this interval, until the process ends
     #[arg(long, value_name = "SECONDS", requires = "textfile", value_parser = clap::value_parser!(u64).range(1..))]
     every: Option<u64>,
 }
@@ -188,7 +189,8 @@ fn remove_at_the_end(path: PathBuf, writing: Arc<Mutex<()>>) {
 fn serve(process: LiveProcess, address: SocketAddr) -> Result<()> {
     if !address.ip().is_loopback() {
         return Err(usage!(
-            "{address} can be reached from elsewhere: listen on 127.0.0.1, behind whatever guards the machine"
+            "{address} can be reached from other machines: listen on 127.0.0.1, and let a proxy \
+             guard the access"
         ));
     }
     let listener = TcpListener::bind(address)

@@ -12,11 +12,11 @@ const EXAMPLES: &str = "\
 Examples:
   hakmem failures 4711
   hakmem failures --core core.4711
-  HAKMEM_TRACE_FAILURES=1 hakmem run -- program     a line for each, with the limit that it was
+  HAKMEM_TRACE_FAILURES=1 hakmem run -- program     a line for each, with the limit
 
 docs/failures.md says what to do about each limit.";
 
-/// Show allocations that were refused: which, by whom, and the limit that was exhausted
+/// Show refused allocations: their sizes, who asked for them, and the limit that was exhausted
 #[derive(Args)]
 #[command(after_help = EXAMPLES, override_usage = "hakmem failures [OPTIONS] PID\n       hakmem failures [OPTIONS] --core FILE")]
 pub struct Arguments {

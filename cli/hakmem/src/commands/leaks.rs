@@ -36,20 +36,20 @@ Examples:
   hakmem diff one.json two.json
   hakmem leaks --core core.4711
 
-What lives is not what leaks: look for old blocks of which there are more and more. With --exit
-each allocation is looked at, unless --every says otherwise, which is slow; of a process that runs
-only blocks are known that were sampled: docs/profiling.md.";
+Not every live block is a leak: look for old blocks whose number grows. With --exit, every
+allocation is sampled, which is slow, unless --every says otherwise. In a running process, only
+sampled blocks are known: docs/profiling.md.";
 
 /// How many processes to list; a build starts thousands.
 const PROCESSES_MAX: usize = 20;
 /// How many programs that executed others to name.
 const REPLACED_MAX: usize = 5;
 
-/// Show what is still allocated, by call stack and age: of a process, of a core dump, or at a program's end
+/// Show blocks that are still allocated, by call stack and age: in a process, in a core dump, or at a program's end
 #[derive(Args)]
 #[command(after_help = EXAMPLES, override_usage = "hakmem leaks [OPTIONS] PID\n       hakmem leaks [OPTIONS] --core FILE\n       hakmem leaks [OPTIONS] --exit [--] PROGRAM [ARGUMENT]...")]
 pub struct Arguments {
-    /// The number of a process; with --exit a program and its arguments
+    /// The process ID; with --exit a program and its arguments
     #[arg(
         required_unless_present = "core",
         conflicts_with = "core",
@@ -59,27 +59,27 @@ pub struct Arguments {
     /// A core dump instead of a process
     #[arg(long, value_name = "FILE", conflicts_with = "exit")]
     core: Option<PathBuf>,
-    /// Run a program, and look at its end
+    /// Run a program, and show what is allocated when it ends
     #[arg(long)]
     exit: bool,
-    /// With --exit: of this process only, by its number in the list; by default the sum of all
+    /// With --exit: show only this process, by its number in the list; by default, the sum of all
     #[arg(long, value_name = "NUMBER", requires = "exit")]
     process: Option<usize>,
-    /// With --exit: one sample in so many bytes
+    /// With --exit: take one sample per this many bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1, value_parser = clap::value_parser!(u64).range(numbers::EVERY))]
     every: u64,
-    /// Leave out what is younger than so many seconds
+    /// Leave out blocks that are younger than this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = seconds, allow_negative_numbers = true)]
     older: f64,
-    /// A row of the table for each of these
+    /// What to group by: the table has a row for each group
     #[arg(long, value_enum, default_value = "stack")]
     by: By,
     #[command(flatten)]
     folded: Folded,
-    /// Also what languages and the C library keep until a process ends
+    /// Also show what languages and the C library keep until a process ends
     #[arg(long)]
     all: bool,
-    /// Write it for 'hakmem diff'
+    /// Save the result for 'hakmem diff'
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// Print everything as JSON
@@ -101,7 +101,7 @@ impl Arguments {
                 match self.subject.first().map(Path::new).and_then(what_reads) {
                     Some(reads) => usage!("{words} {reads}"),
                     None => usage!(
-                        "{words} is no number of a process; 'hakmem leaks --exit -- {words}' runs that program"
+                        "{words} is not a process ID; 'hakmem leaks --exit -- {words}' runs that program"
                     ),
                 },
             );
@@ -193,7 +193,7 @@ fn replaced(tree: &Tree, process: Option<usize>) -> Option<String> {
     };
     let shown = names[..names.len() - more].join(", ");
     let line =
-        format!("became other programs by exec, and what they had is not shown: {shown}{rest}");
+        format!("became other programs by exec, and their blocks are not shown: {shown}{rest}");
     (!names.is_empty()).then_some(line)
 }
 
@@ -271,7 +271,7 @@ fn text(snapshot: &Snapshot, arguments: &Arguments, form: Form) -> String {
             "no allocation was sampled: start it with HAKMEM_SAMPLE_BYTES=524288, or see 'hakmem profile'"
                 .into()
         } else if hidden.is_empty() && is_any_live {
-            format!("nothing that is still allocated is older than {}", age(arguments.older))
+            format!("no block that is still allocated is older than {}", age(arguments.older))
         } else if hidden.is_empty() {
             format!("none of {} samples is still allocated", snapshot.samples_taken)
         } else {
@@ -284,7 +284,7 @@ fn text(snapshot: &Snapshot, arguments: &Arguments, form: Form) -> String {
     let sites = sorted(&sites, View::Live);
     lines.push(table(snapshot, &sites, &arguments.folded).render(form));
     if sites.len() > ROWS {
-        lines.push(format!("and {} places more", sites.len() - ROWS));
+        lines.push(format!("and {} more places", sites.len() - ROWS));
     }
     let total = snapshot.total(View::Live);
     let about = match (snapshot.every, snapshot.samples_dropped) {
@@ -336,7 +336,8 @@ fn not_shown(hidden: &[&Site], form: Form) -> Option<String> {
     hidden.iter().for_each(|site| sums.add(&site.live));
     let blocks = if sums.blocks < 1.5 { "block" } else { "blocks" };
     let line = format!(
-        "of that not shown, as it is kept until the end of any such program: {} in {:.0} {blocks} ({}); --all shows it",
+        "of that not shown, as every such program keeps it until its end: {} in {:.0} {blocks} \
+         ({}); --all shows it",
         bytes(sums.bytes as u64),
         sums.blocks,
         names.join(", ")
@@ -387,14 +388,14 @@ fn processes(parts: &[Part], form: Form) -> String {
     if !others.is_empty() {
         let bytes_of_others: f64 = others.iter().map(|part| left(part).max(0.0)).sum();
         text += &format!(
-            "\nand {} processes more with {}; --json has them all",
+            "\nand {} more processes with {}; --json lists all",
             others.len(),
             bytes(bytes_of_others as u64)
         );
     }
     if parts.iter().any(|part| part.live.is_none()) {
-        text += "\nnot seen: killed from outside, or with another allocator";
+        text += "\nnot seen: killed, or uses another allocator";
     }
-    text + "\n\nall of them together; --process NUMBER shows one alone. What a process had when it forked counts in \
-            both.\n"
+    text + "\n\nthe sum of all; --process NUMBER shows one alone. What a process had when it \
+            forked counts in both.\n"
 }

@@ -17,11 +17,11 @@ const EXAMPLES: &str = "\
 Examples:
   hakmem ledger 4711
   hakmem ledger $(pidof redis-server) --json
-  hakmem ledger --core monday.hks                 a snapshot, of another machine maybe
+  hakmem ledger --core monday.hks                 a snapshot, perhaps of another machine
 
 Each resident page is looked up in the heap's own tables. The sum is compared with the kernel's
-figure (Rss in /proc/PID/smaps) and the remainder shown: a process that runs changes between the
-looks, and a kernel before 6.7 does not tell which pages only read as zero and take no memory.";
+figure (Rss in /proc/PID/smaps), and the remainder is shown: a running process changes meanwhile,
+and a kernel before 6.7 does not tell which pages only read as zero and take no memory.";
 
 /// Explain what a process's resident memory is made of
 #[derive(Args)]
@@ -133,14 +133,14 @@ fn text(opened: &Opened, Explained { account, slack }: &Explained, form: Form) -
 fn class_slack(slack: Option<&Slack>) -> String {
     match slack {
         Some(slack) => format!(
-            "of live blocks: {} ± {} are more than was asked for (class slack), by {} samples",
+            "of live blocks: {} ± {} exceed the requested sizes (class slack), by {} samples",
             bytes(slack.bytes as u64),
             bytes(slack.bytes_off as u64),
             slack.samples
         ),
         None => {
-            "of live blocks: more than was asked for (class slack) is not known without samples, \
-                 HAKMEM_SAMPLE_BYTES=524288"
+            "of live blocks: what exceeds the requested sizes (class slack) is not known without \
+             samples: set HAKMEM_SAMPLE_BYTES=524288"
                 .into()
         }
     }
@@ -151,6 +151,6 @@ fn remainder(account: &Account) -> String {
     match account.remainder_bytes {
         0 => "remainder: none".into(),
         1.. => format!("remainder: {size} that became resident meanwhile"),
-        _ => format!("remainder: {size} that only reads as zero, or went back meanwhile"),
+        _ => format!("remainder: {size} that only reads as zero, or was purged meanwhile"),
     }
 }

@@ -21,11 +21,11 @@ const EXAMPLES: &str = "\
 Examples:
   hakmem map 4711                        in the terminal
   hakmem map 4711 --by age               coloured by when each slab was made
-  hakmem map 4711 --html heap.html       to point at and to filter; every slab with its blocks
+  hakmem map 4711 --html heap.html       interactive: shows the blocks of each slab, has filters
   hakmem map --core core.4711 --svg heap.svg   a core dump or a snapshot
 
-Of a heap that is not hakmem's, a square is a piece of addresses, filled as far as it is resident:
-in use, in caches of threads, the allocator's own, free.";
+For other allocators, a square is a range of addresses. It is filled as far as it is resident, in
+colours for blocks in use, thread caches, the allocator's own data, and free memory.";
 
 /// How many other lines are on the screen.
 const OTHER_LINES: usize = 10;
@@ -39,7 +39,7 @@ pub struct Arguments {
     /// Draw all superslabs, not only those that the terminal has room for
     #[arg(long)]
     all: bool,
-    /// Colour slabs by the size of their blocks, by whose they are, or by when they were made
+    /// Colour slabs by size class, by owner, or by age
     #[arg(long, value_enum, value_name = "WHAT", default_value = "class")]
     by: By,
     /// Write an SVG file instead
@@ -66,7 +66,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         Seen::Ours { opened, heap } => (opened, heap),
         Seen::Others(_) if arguments.by != By::Class => {
             return Err(usage!(
-                "--by is for hakmem's heaps: what other allocators have is shown by what is in use of it"
+                "--by is for hakmem's heaps: the map of another allocator shows how much is in use"
             ));
         }
         Seen::Others(visit) => {

@@ -18,8 +18,8 @@ Examples:
   HAKMEM_OPTIONS=decay_ms=2000 hakmem options
   hakmem options $(pidof redis-server)
 
-Without a process: what a program that is started here, in this environment, would run with; a
-small one is started under hakmem and asked. docs/options.md has the same table.";
+Without a process, the values are those of a program that is started in this environment: a small
+one is started under hakmem and asked. docs/options.md has the same table.";
 
 /// Show the options: their values, who set them, and what they do
 #[derive(Args)]
@@ -27,7 +27,7 @@ small one is started under hakmem and asked. docs/options.md has the same table.
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// As with this mode instead of the environment's
+    /// Show the values in this mode, instead of the environment's
     #[arg(long, conflicts_with_all = ["pid", "core"])]
     mode: Option<String>,
     /// Say what each option does

@@ -35,13 +35,13 @@ enum Action {
         after_help = "Examples:\n  hakmem peers install\n  hakmem peers install jemalloc -j 1"
     )]
     Install {
-        /// Which ones (default: all)
+        /// Allocators to build (default: all)
         names: Vec<String>,
-        /// Compilers at a time
+        /// Compilers to run at a time
         #[arg(short, long, value_name = "N")]
         jobs: Option<usize>,
     },
-    /// Show every allocator that can be named, built, added, or found in the system
+    /// List all allocators that commands accept: built, added, or found in the system
     #[command(after_help = "Example:\n  hakmem peers list")]
     List,
     /// Give a library a name
@@ -49,18 +49,18 @@ enum Action {
         after_help = "Example:\n  hakmem peers add mine ./libmine.so --env MINE_OPTIONS=fast"
     )]
     Add {
-        /// What it is called from now on
+        /// The name to give it
         name: String,
         /// The shared library, which has to define the whole malloc family
         library: PathBuf,
-        /// What its programs need in their environment
+        /// A variable that its programs need in their environment
         #[arg(long, value_name = "NAME=VALUE")]
         env: Vec<String>,
     },
-    /// Forget a library that was added or built
+    /// Remove a library that was added or built
     #[command(after_help = "Example:\n  hakmem peers remove mine")]
     Remove {
-        /// What it is called
+        /// The name it has
         name: String,
     },
 }
@@ -119,7 +119,7 @@ fn add(places: &Places, name: String, library: &Path, env: &[String]) -> Result<
     let is_word = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if name.is_empty() || !name.chars().all(is_word) {
         return Err(usage!(
-            "'{name}' is no name: letters, digits, '-', '_' and '.' make one"
+            "'{name}' is not a valid name: use letters, digits, '-', '_' and '.'"
         ));
     }
     if name == OURS || name == "glibc" || build::known_names().contains(&name.as_str()) {

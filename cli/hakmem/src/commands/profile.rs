@@ -30,45 +30,45 @@ Examples:
   hakmem profile 4711 --push otlp+https://collector/ --interval 60     until the process ends
   hakmem profile --core core.4711 --live
 
-Figures are estimates from samples, one in 512 KiB unless --every says otherwise; ± is two
-deviations. Sampling costs nothing while it is off. While it is on it costs real programs some 2 %,
-and loops that do nothing but allocate 8 to 27 %. docs/profiling.md has figures.";
+Figures are estimates from samples, one per 512 KiB unless --every says otherwise; ± is two standard
+deviations. Sampling costs nothing while it is off. While it is on, it costs real programs some 2 %,
+and loops that only allocate 8 to 27 %. docs/profiling.md has figures.";
 
 const SECONDS: f64 = 10.0;
 
-/// Show which calls allocate how much, by call stack
+/// Show how much each call stack allocates
 #[derive(Args)]
 #[command(after_help = EXAMPLES, override_usage = "hakmem profile [OPTIONS] PID\n       hakmem profile [OPTIONS] --core FILE")]
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// Look for so long [default: 10, where sampling is off before; else at what there is]
+    /// How long to sample [default: 10 if sampling is off; otherwise, existing samples are shown]
     #[arg(long, conflicts_with = "core", value_parser = seconds, allow_negative_numbers = true)]
     seconds: Option<f64>,
-    /// One sample in so many bytes
+    /// Take one sample per this many bytes
     #[arg(long, value_name = "BYTES", default_value_t = EVERY, conflicts_with = "core", value_parser = clap::value_parser!(u64).range(numbers::EVERY))]
     every: u64,
-    /// What is not freed yet [default, unless sampling is switched on for this]
+    /// Show what is not freed yet [default if sampling was on already]
     #[arg(long, group = "view")]
     live: bool,
-    /// What was allocated, freed or not [default, if it is]
+    /// Show what was allocated, freed or not [default if this command switches sampling on]
     #[arg(long, group = "view")]
     allocated: bool,
-    /// What was live when that was most
+    /// Show what was live at the peak
     #[arg(long, group = "view")]
     peak: bool,
-    /// A row of the table for each of these
+    /// What to group by: the table has a row for each group
     #[arg(long, value_enum, default_value = "stack")]
     by: By,
     #[command(flatten)]
     folded: Folded,
-    /// Write it for pprof and what understands its format
+    /// Write the profile in pprof's format
     #[arg(long, value_name = "FILE")]
     pprof: Option<PathBuf>,
     /// Write a flame graph: one HTML file that needs no network
     #[arg(long, value_name = "FILE")]
     flamegraph: Option<PathBuf>,
-    /// Write it for 'hakmem diff'
+    /// Save the profile for 'hakmem diff'
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// Print everything as JSON
@@ -89,7 +89,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     )?;
     if arguments.by == By::Thread && arguments.peak {
         return Err(usage!(
-            "whose blocks were live at the peak is not kept: --by thread goes with --allocated and with --live"
+            "the threads of the peak are not recorded: use --by thread with --allocated or --live"
         ));
     }
     let opened = arguments.target.open()?;
@@ -176,7 +176,7 @@ fn text(snapshot: &Snapshot, view: View, arguments: &Arguments, form: Form) -> S
     let sites = sorted(&sites, view);
     lines.push(table(snapshot, &sites, view, &arguments.folded).render(form));
     if sites.len() > ROWS {
-        lines.push(format!("and {} places more", sites.len() - ROWS));
+        lines.push(format!("and {} more places", sites.len() - ROWS));
     }
     lines.push(format!(
         "\n{} {} in all, in about {:.0} blocks",

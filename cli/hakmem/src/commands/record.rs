@@ -22,10 +22,10 @@ Examples:
   hakmem record --stacks=16 -- ./server          # then: hakmem trace top-sites trace.hkt
   LD_PRELOAD=libjemalloc.so.2 hakmem record -- ./server
 
-Child processes are recorded into the same trace. Ctrl-C ends the program, as it would without;
-a second one ends the recording alone. The exit code is the program's.";
+Child processes are recorded into the same trace. Ctrl-C ends the program, as it would without
+hakmem; a second one ends only the recording. The exit code is the program's.";
 
-/// Record every allocation of a program, under whichever allocator, into a trace
+/// Record every allocation of a program into a trace, whichever allocator it uses
 #[derive(Args)]
 #[command(after_help = EXAMPLES, override_usage = "hakmem record [OPTIONS] [--] PROGRAM [ARGUMENT]...")]
 pub struct Arguments {
@@ -33,11 +33,11 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE", default_value = "trace.hkt")]
     output: PathBuf,
 
-    /// End the recording, not the program, when the trace has this size: as 200M or 2G
+    /// End the recording, but not the program, when the trace reaches this size, such as 200M or 2G
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     limit: Option<u64>,
 
-    /// Record the call stack of each allocation, at most so many frames of it
+    /// Record the call stack of each allocation, at most this many frames
     #[arg(long, value_name = "FRAMES", num_args = 0..=1, default_missing_value = "12",
         require_equals = true, default_value = "0", hide_default_value = true,
         value_parser = clap::value_parser!(u32).range(0..=32))]
@@ -106,24 +106,24 @@ fn report(recorded: &Recorded, options: &Options) {
         options.output.shown()
     );
     if *processes == 0 && ending.unseen.is_empty() {
-        eprintln!("hakmem: no process asked for memory");
+        eprintln!("hakmem: no process allocated memory");
     }
     for one in ending.unseen.iter().take(UNSEEN_MAX) {
         eprintln!("hakmem: not recorded: {one}");
     }
     if ending.unseen.len() > UNSEEN_MAX {
         let more = ending.unseen.len() - UNSEEN_MAX;
-        eprintln!("hakmem: and {more} processes more; 'hakmem trace info --json' lists them");
+        eprintln!("hakmem: and {more} more processes; 'hakmem trace info --json' lists them");
     }
     if ending.may_lack_processes {
         eprintln!("hakmem: {MAY_LACK}");
     }
     match ending.reason {
-        Reason::Limit => eprintln!(
-            "hakmem: the trace reached --limit; what the program did after that is not in it"
-        ),
+        Reason::Limit => {
+            eprintln!("hakmem: the trace reached --limit; it lacks what the program did after that")
+        }
         Reason::DiskFull => eprintln!(
-            "hakmem: no room left for {}; the trace is whole up to there, and the rest is not in it",
+            "hakmem: no space left for {}; the trace is complete up to there, and lacks the rest",
             options.output.shown()
         ),
         Reason::Stopped => eprintln!("hakmem: stopped before the program had ended"),
@@ -131,8 +131,8 @@ fn report(recorded: &Recorded, options: &Options) {
     }
     if ending.events_missed > 0 || ending.processes_missed > 0 {
         eprintln!(
-            "hakmem: not whole: {} events of threads that found no room and {} processes beyond 1,024 at a time \
-             are missing",
+            "hakmem: incomplete: {} events of threads that found no room and {} processes beyond \
+             1,024 at a time are missing",
             ending.events_missed, ending.processes_missed
         );
     }
@@ -148,14 +148,14 @@ fn parse_size(text: &str) -> std::result::Result<u64, String> {
         "K" | "KB" | "KIB" => 10,
         "M" | "MB" | "MIB" => 20,
         "G" | "GB" | "GIB" => 30,
-        _ => return Err("a size is a number with K, M or G behind it, as 500M".into()),
+        _ => return Err("a size is a number followed by K, M or G, such as 500M".into()),
     };
     digits
         .parse::<u64>()
         .ok()
         .and_then(|number| number.checked_mul(1 << shift))
         .filter(|&bytes| bytes >= 1 << 20)
-        .ok_or_else(|| "a size is a number of at least 1M, as 500M".into())
+        .ok_or_else(|| "a size is at least 1M, such as 500M".into())
 }
 
 #[cfg(test)]

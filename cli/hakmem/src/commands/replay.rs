@@ -43,7 +43,7 @@ const CSV_COLUMNS: &str =
 pub struct Arguments {
     /// The trace
     trace: PathBuf,
-    /// Under every allocator that 'hakmem peers list' names
+    /// Use every allocator that 'hakmem peers list' names
     #[arg(long, conflicts_with = "allocators")]
     all: bool,
     /// Allocators: names, or NAME=LIBRARY, each with +SETTING=VALUE
@@ -55,20 +55,20 @@ pub struct Arguments {
         value_delimiter = ','
     )]
     allocators: Vec<String>,
-    /// What ratios are against
+    /// The allocator that ratios refer to
     #[arg(short, long, value_name = "NAME", default_value = BASELINE)]
     baseline: String,
-    /// Of this process, or of all, one after the other; by default that with the most events
+    /// Replay this process, or all, one after the other [default: the one with the most events]
     #[arg(long, value_name = "NUMBER|all", value_parser = parse_process)]
     process: Option<Which>,
-    /// Runs of each, besides the one that measures latencies
+    /// Runs of each allocator, besides the one that measures latencies
     #[arg(short = 'n', long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(RUNS_RANGE))]
     runs: u32,
-    /// What to write to the blocks: the first byte of each page, all, none
+    /// What to write to the blocks: the first byte of each page, all, or none
     #[arg(long, value_name = "WHAT", default_value = "pages", value_parser = parse_touch)]
     touch: Touch,
-    /// Say under which allocators the blocks would have fitted into so much memory, and with which call they would not have;
-    /// with --all also with settings that keep less
+    /// Show under which allocators the blocks would fit into this much memory, and otherwise the call that exceeds it; with --all,
+    /// also try settings that keep less
     #[arg(long, value_name = "SIZE", value_parser = limit::parse)]
     limit: Option<u64>,
     /// Write the whole result, with every sample, into a file
@@ -146,7 +146,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         return Err(if document.runs.is_empty() {
             failed!("stopped before the first run")
         } else {
-            failed!("stopped; what was finished is above")
+            failed!("stopped; the results so far are above")
         });
     }
     Ok(if document.refused.is_empty() {
@@ -302,7 +302,7 @@ fn legend(document: &ReplayDocument, baseline: &str) -> String {
     let certainty = if runs >= RUNS_MIN {
         "with its 95 % interval"
     } else {
-        "which takes 5 runs (-n) to be certain"
+        "without its interval, which takes 5 runs (-n)"
     };
     let plural = if runs == 1 { "" } else { "s" };
     let clock = if document.latencies.is_empty() {
@@ -313,7 +313,7 @@ fn legend(document: &ReplayDocument, baseline: &str) -> String {
     let failed: u64 = document.runs.iter().map(|run| run.failed).sum();
     let failed = match failed {
         0 => String::new(),
-        calls => format!("\n{calls} allocations got no memory"),
+        calls => format!("\n{calls} allocations failed"),
     };
     let sums = match document.parts.len() {
         0 => "",

@@ -28,7 +28,7 @@ Examples:
   hakmem report result.json --html result.html
   hakmem report bench/results/ replay.json trace.hkt   # writes report.html";
 
-/// Show results again: one as tables; several, replays and traces as a page with plots
+/// Show saved results: a single one as tables; several, replays and traces as a page with plots
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -54,8 +54,8 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     }
     if output.has_form() {
         return Err(usage!(
-            "--markdown, --csv and --json show one result; of several, of replays and of traces there is \
-             a page"
+            "--markdown, --csv and --json are for a single result; several results, replays and \
+             traces make a page (--html)"
         ));
     }
     let file = output.html.unwrap_or_else(|| "report.html".into());
@@ -74,9 +74,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         }
     }
     if page.is_empty() {
-        return Err(usage!(
-            "there are no results and no traces in what was given"
-        ));
+        return Err(usage!("no results and no traces were found"));
     }
     page.write()?;
     Ok(ExitCode::SUCCESS)
@@ -181,7 +179,8 @@ fn add_trace(page: &mut Page, name: &str, reader: &Reader) -> Result<()> {
     let whose = match left_out {
         0 => format!("all {} processes together", processes.len()),
         _ => format!(
-            "all {} processes together; {left_out} of them have no part here, 'hakmem trace info' lists them",
+            "all {} processes together; {left_out} of them have no section of their own; 'hakmem \
+             trace info' lists them",
             processes.len()
         ),
     };

@@ -28,9 +28,9 @@ Examples:
   hakmem run --stats -- gcc -O2 -c large.c
   hakmem run -a jemalloc -- ./server --port 8080
 
-Before the program starts it is loaded once without running, as a proof that its memory will come
-from hakmem; a program that would not use it is refused. Exit code: the program's own, or that of
-a shell when a signal ends it; 1 refused, 2 wrong usage.";
+Before the program starts, it is loaded once without running, to prove that its memory will come
+from hakmem; a program that would not use hakmem is refused. Exit code: the program's own, or that
+of a shell when a signal ends the program; 1 refused, 2 wrong usage.";
 
 /// Run a program, and all that it starts, under hakmem
 #[derive(Args)]
@@ -39,8 +39,8 @@ pub struct Arguments {
     /// Another allocator from 'hakmem peers list', or NAME=LIBRARY
     #[arg(short, long, value_name = "NAME", default_value = OURS)]
     allocator: String,
-    /// Say at the end, on standard error, what the program used, and prove its allocator again;
-    /// each process has a line with =all, and else the ten largest
+    /// At the end, print what the program used to standard error, and prove its allocator again; lists the ten largest
+    /// processes, or every process with =all
     #[arg(long, value_enum, value_name = "all", hide_possible_values = true, num_args = 0..=1, default_missing_value = "most",
         require_equals = true)]
     stats: Option<Stats>,
@@ -176,8 +176,7 @@ fn add_heap(lines: &mut Vec<String>, run: &Run, is_whole: bool) {
         bytes(sum(|heap| heap.counters.peak_mapped_bytes))
     ));
     lines.push(format!(
-        "  hakmem      {} calls past the fast path, {} blocks handed to other threads; {} system calls, \
-         {} given back",
+        "  hakmem      {} slow calls, {} blocks sent to other threads; {} system calls, {} purged",
         sum(|heap| heap.counters.slow_events),
         sum(|heap| heap.counters.caches.sent_blocks),
         sum(|heap| {

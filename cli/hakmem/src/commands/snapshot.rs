@@ -15,21 +15,21 @@ const EXAMPLES: &str = "\
 Examples:
   hakmem snapshot 4711 -o monday.hks
   hakmem doctor monday.hks                       on any machine
-  hakmem why --core monday.hks                   and stats, ledger, map, profile, leaks, explain
+  hakmem why --core monday.hks                   also stats, ledger, map, profile, leaks, explain
   hakmem snapshot 4711 -o tuesday.hks; hakmem diff monday.hks tuesday.hks
-  hakmem snapshot --core core.4711 -o small.hks  a core dump that can be sent
+  hakmem snapshot --core core.4711 -o small.hks  a core dump, small enough to send
 
-It has what describes the heap, names of the functions that allocate, and what the kernel says of
-the process. What the program keeps in its blocks is not in it. Of a heap that is not hakmem's,
-what 'hakmem doctor' finds is kept.";
+A snapshot has the heap's metadata, the names of functions that allocate, and what the kernel says
+of the process, but not the contents of the program's blocks. For other allocators, it has what
+'hakmem doctor' finds.";
 
-/// Keep all that is known of a process's memory in a small file, without its contents
+/// Save all that is known of a process's memory, but not its contents, in a small file
 #[derive(Args)]
 #[command(after_help = EXAMPLES, override_usage = "hakmem snapshot [OPTIONS] PID\n       hakmem snapshot [OPTIONS] --core FILE")]
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// Where to write it
+    /// The file to write
     #[arg(short, long, value_name = "FILE", default_value = "snapshot.hks")]
     output: PathBuf,
 }
@@ -42,14 +42,14 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     file.write(taken.file)?;
     let what = match taken.has_hakmem {
         true => format!(
-            "{} of hakmem's descriptions, {} names of code",
+            "{} of hakmem's metadata, {} names of functions",
             bytes(taken.memory_bytes),
             taken.places
         ),
         false => "what 'hakmem doctor' finds".into(),
     };
     line(&format!(
-        "{}: {size}, {what}; nothing of what the program has in its memory",
+        "{}: {size}, {what}; no contents of the program's memory",
         arguments.output.shown()
     ));
     Ok(ExitCode::SUCCESS)

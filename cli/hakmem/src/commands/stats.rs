@@ -19,17 +19,16 @@ Examples:
   hakmem stats --core core.4711                   a core dump or a snapshot
   hakmem stats 4711 --all                         a line for each of thousands of threads
 
-The process is read, not stopped and not written to: it notices nothing. docs/statistics.md
-explains every figure. Of a process that uses another allocator, what 'hakmem doctor' knows is
-shown.";
+The process is only read, neither stopped nor written to. docs/statistics.md explains every figure.
+For other allocators, the command shows what 'hakmem doctor' finds.";
 
-/// Show what a heap is made of: a process's as it is now, or a core dump's
+/// Show what the heap of a process or of a core dump is made of
 #[derive(Args)]
 #[command(after_help = EXAMPLES, override_usage = "hakmem stats [OPTIONS] PID\n       hakmem stats [OPTIONS] --core FILE")]
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// A line for each cache, of however many threads
+    /// Show a line for every cache, however many threads there are
     #[arg(long)]
     all: bool,
     /// Print everything as JSON
@@ -118,7 +117,7 @@ fn totals(figures: &Figures, form: Form) -> String {
     row(
         "in magazines and parcels",
         totals.cached_bytes,
-        "free, ready for their threads".into(),
+        "free, ready for reuse".into(),
     );
     row("in BigCache", totals.kept_bytes, "free, large".into());
     row("free in slabs", totals.slab_free_bytes, "used once".into());
@@ -131,7 +130,7 @@ fn totals(figures: &Figures, form: Form) -> String {
         + totals.unit_free_bytes
         + totals.metadata_unit_bytes;
     if totals.metadata_unit_bytes > 0 {
-        let note = "for want of other memory".into();
+        let note = "no other memory was left".into();
         row("units of descriptors", totals.metadata_unit_bytes, note);
     }
     let rest = totals.mapped_bytes.saturating_sub(known);
@@ -144,7 +143,7 @@ fn totals(figures: &Figures, form: Form) -> String {
     row(
         "descriptors",
         totals.metadata_bytes,
-        "besides; mapped, a part of it used".into(),
+        "not included above; mapped, partly used".into(),
     );
     table.render(form)
 }

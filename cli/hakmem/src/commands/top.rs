@@ -29,11 +29,11 @@ Examples:
   hakmem top 4711                whichever allocator it has
   hakmem top 4711 -n 60 > log    a line each second, for a minute
 
-Looking costs the process nothing: it is neither stopped nor written to. Of a process with another
-allocator (glibc, jemalloc, mimalloc) it shows sizes, arenas and what resident memory is; a large
-heap is read as a whole, and less often, so that looking takes a fifth of the time at most. When
-it ends, or becomes another program, the command ends with a line that says so, and exit code 0.
-In a pipe, with -n, and where TERM is not set or dumb, plain lines are printed.";
+The process is neither stopped nor written to. For other allocators (glibc, jemalloc, mimalloc),
+top shows sizes, arenas and what resident memory consists of; it reads a large heap as a whole, and
+less often, so that reading takes a fifth of the time at most. When the process ends or becomes
+another program, the command says so in a line, and ends with exit code 0. Plain lines are printed
+in a pipe, with -n, and where TERM is not set or dumb.";
 
 /// How soon a signal that stops us is noticed.
 const STEP: Duration = Duration::from_millis(200);
@@ -42,10 +42,10 @@ const STEP: Duration = Duration::from_millis(200);
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The number of a process
+    /// The process ID
     #[arg(value_parser = process_number)]
     pid: Option<i32>,
-    /// Seconds between two looks
+    /// Seconds between two updates
     #[arg(
         short,
         long,
@@ -54,7 +54,7 @@ pub struct Arguments {
         allow_negative_numbers = true
     )]
     delay: f64,
-    /// Print so many lines and end
+    /// Print this many lines, and end
     #[arg(short = 'n', long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     lines: Option<u64>,
 }

@@ -26,16 +26,16 @@ Examples:
   HAKMEM_PROFILE=hakmem.profile ./server
   hakmem tune --explain hakmem.profile
 
-The score of a run is its processor time plus an eighth of a processor for each gigabyte that it
-has resident. After each lap the better half of the strategies stays. Then the best and the baseline
-play pairs of runs; the baseline stays unless the other is better beyond chance. What the program
-prints is thrown away.";
+The score of a run is its processor time plus an eighth of a processor for each resident gigabyte.
+After each lap, the better half of the strategies stays. Then the best one and the baseline run in
+pairs; the baseline wins unless the other is better beyond chance. The program's output is
+discarded.";
 
 /// Find the options that suit a program best, in a tournament over repeated runs
 #[derive(Args)]
 #[command(after_help = EXAMPLES, override_usage = "hakmem tune [OPTIONS] [--] PROGRAM [ARGUMENT]...\n       hakmem tune --explain FILE")]
 pub struct Arguments {
-    /// Laps and pairs at most: in a lap every strategy that is still in the race plays one run
+    /// Highest number of laps and pairs; in a lap, each strategy that is still in the race has a run
     #[arg(short, long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=*RUNS_RANGE.end()))]
     laps: u32,
     /// Where to write the profile
@@ -57,12 +57,8 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(path) = &arguments.explain {
         let text = input::read_to_string(path)
             .map_err(|error| failed!("cannot read {}: {error}", path.shown()))?;
-        let (evidence, is_whole) = tournament::evidence(&text).ok_or_else(|| {
-            usage!(
-                "{} is no profile that 'hakmem tune' has written",
-                path.shown()
-            )
-        })?;
+        let (evidence, is_whole) = tournament::evidence(&text)
+            .ok_or_else(|| usage!("{} is not a profile of 'hakmem tune'", path.shown()))?;
         show(&tournament::fitted(&evidence, terminal()));
         if !is_whole {
             eprintln!(
@@ -162,7 +158,7 @@ impl Program {
         };
         if let Some(end) = end {
             return Err(failed!(
-                "with {} the program ended {end}; tuning needs a program that ends well",
+                "with {} the program ended {end}; tuning needs a program that ends with exit code 0",
                 strategy.name
             ));
         }

@@ -27,12 +27,12 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
-  hakmem verify 4711                       the process with this number
-  hakmem verify python3                    python3, if it were started here and now
-  hakmem verify --preload -- redis-server  the same with hakmem preloaded, as 'hakmem run' would
+  hakmem verify 4711                       a running process
+  hakmem verify python3                    python3, as it would start here and now
+  hakmem verify --preload -- redis-server  with hakmem preloaded, as by 'hakmem run'
   hakmem verify --expect jemalloc 4711     exit code 0 when it uses jemalloc
 
-A program is loaded for this and ended before its first instruction. Exit code: 0 it uses the
+A program is loaded, and ended before its first instruction. Exit code: 0 it uses the
 expected allocator and nothing else; 1 it does not, or cannot be examined; 2 wrong usage.";
 
 /// Show which allocator a program or a running process really uses, and why
@@ -48,7 +48,7 @@ pub struct Arguments {
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
-    /// The number of a process, or a program and its arguments
+    /// A process ID, or a program and its arguments
     #[arg(required = true, value_name = "PID|PROGRAM", trailing_var_arg = true)]
     subject: Vec<OsString>,
 }
@@ -64,7 +64,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         Ok(pid) if arguments.subject.len() == 1 => process(pid)?,
         Ok(_) => {
             return Err(usage!(
-                "one process is looked into, and options stand before its number: 'pidof -s NAME' gives one number"
+                "verify takes one process ID, and options before it: 'pidof -s NAME' prints one ID"
             ));
         }
         Err(_) => program(&arguments, &expected)?,
@@ -313,7 +313,7 @@ impl Findings {
         }
         if !self.objects.is_empty() {
             lines.push(String::new());
-            lines.push(form.strong("  who asks, and who answers"));
+            lines.push(form.strong("  callers, and the libraries that their calls reach"));
         }
         for (object, targets) in &self.objects {
             lines.push(format!("  {object}"));
@@ -377,7 +377,7 @@ fn contradiction(proof: &Proof, expected: &Allocator) -> Option<String> {
     }
     let inside = Vec::from_iter(inside(&proof.program));
     Some(if inside.is_empty() {
-        "is statically linked, with an allocator inside that nothing betrays".into()
+        "is statically linked, with an unknown allocator inside".into()
     } else {
         format!("is statically linked, with {} inside", inside.join(" and "))
     })
@@ -408,7 +408,7 @@ fn advice(proof: &Proof, expected: &Allocator) -> Option<String> {
     if proof.is_static {
         let is_go = inside(&proof.program).contains(fingerprint::GO);
         return Some(if is_go {
-            "a Go program allocates for itself: nothing can take its allocator's place".into()
+            "a Go program has its own allocator, which cannot be replaced".into()
         } else {
             LINK_IT_IN.into()
         });
@@ -428,7 +428,7 @@ fn advice(proof: &Proof, expected: &Allocator) -> Option<String> {
         } else {
             format!("-a {} ", expected.name)
         };
-        format!("it was not preloaded: 'hakmem run {choice}-- …' does")
+        format!("it was not preloaded: use 'hakmem run {choice}-- …'")
     })
 }
 
@@ -454,7 +454,7 @@ fn recognised(proof: &Proof, expected: &Allocator) -> String {
 fn target_name(target: &Target) -> String {
     match target {
         Target::File(path) => path.shown(),
-        Target::Anonymous => "code that no file was mapped for".into(),
+        Target::Anonymous => "code outside of any mapped file".into(),
         Target::NotBoundYet => "(not called yet)".into(),
     }
 }

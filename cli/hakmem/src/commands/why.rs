@@ -31,12 +31,11 @@ Examples:
   hakmem why 4711 --seconds 60                    why memory grew in a minute
   hakmem why 4711 --save monday; …; hakmem why 4711 --since monday
 
-A slab is given back when its last block is freed. Of each slab that is mostly free, the free part
-is counted against the blocks that still lie there, and these are summed up by who allocated them,
-from the samples that there are: sampling has to be on while the program allocates
-(HAKMEM_SAMPLE_BYTES=524288, or 'hakmem profile'). Between two moments, what resident memory holds
-is compared, and the program's blocks by size and by who allocated them. Allocations that were
-refused are shown with the limit that stopped them.";
+A slab is retired when its last block is freed. In each slab that is mostly free, the free part is
+charged to the live blocks that pin the slab; the table sums it up by call stack. Call stacks come
+from samples: sampling has to be on while the program allocates (HAKMEM_SAMPLE_BYTES=524288, or
+'hakmem profile'). Between two moments, resident memory is compared by kind, and the program's
+blocks by size and by call stack. Refused allocations are shown with the limit that was exhausted.";
 
 /// Show who pins memory, why it grew between two moments, and why allocations were refused
 #[derive(Args)]
@@ -44,16 +43,16 @@ refused are shown with the limit that stopped them.";
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// Look at slabs of which at most so many per cent are in use
+    /// Show slabs that are at most this many per cent in use
     #[arg(long, value_name = "PERCENT", default_value_t = 25.0, value_parser = percent, allow_negative_numbers = true)]
     sparse: f64,
-    /// Look again after so many seconds, and show why memory grew meanwhile
+    /// Look again after this many seconds, and show why memory grew
     #[arg(long, value_name = "SECONDS", conflicts_with = "core", value_parser = seconds, allow_negative_numbers = true)]
     seconds: Option<f64>,
-    /// Show why memory grew since the moment that --save wrote to this file
+    /// Show why memory grew since --save wrote this file
     #[arg(long, value_name = "FILE", conflicts_with = "seconds")]
     since: Option<PathBuf>,
-    /// Keep this moment in a file, for --since
+    /// Save the present state in a file, for --since
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// Print everything as JSON
@@ -215,7 +214,7 @@ fn text(
 ) -> String {
     let mut lines = vec![form.strong(title), String::new()];
     lines.push(format!(
-        "{} are free in {} slabs that are at most {percent:.0} % in use; {} blocks lie there",
+        "{} are free in {} slabs that are at most {percent:.0} % in use; {} blocks pin them",
         bytes(sparse.free_bytes),
         sparse.slabs,
         sparse.blocks
@@ -248,8 +247,8 @@ fn text(
     lines.push(String::new());
     lines.push(table.render(form));
     if pins.len() > ROWS {
-        lines.push(format!("and {} places more", pins.len() - ROWS));
+        lines.push(format!("and {} more places", pins.len() - ROWS));
     }
-    lines.push("\nThat much would be free if these blocks lay elsewhere, together.".into());
+    lines.push("\nThat much could be purged if these blocks lay together in other slabs.".into());
     lines.join("\n") + "\n"
 }

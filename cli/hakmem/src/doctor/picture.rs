@@ -55,7 +55,7 @@ pub fn draw(map: &Map, form: Form, most: usize) -> String {
         lines.push(format!("         … {left} more lines: --all or --html"));
     }
     format!(
-        "a character: {} of addresses, by how much of what is resident is in use\n\
+        "a character: {} of addresses, which shows how much of the resident part is in use\n\
          {}\n\n{}",
         bytes(map.cell_bytes),
         in_lines(&LEGEND, form.width().unwrap_or(UNLIMITED)),

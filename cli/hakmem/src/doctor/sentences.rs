@@ -12,9 +12,9 @@ pub struct Answer {
     pub unknown: Vec<String>,
 }
 
-const NOTHING: &str = "Nothing: there is little to win.";
-const UNDER_HAKMEM: &str = "Started with 'hakmem run', 'hakmem profile' and 'hakmem leaks' say which code holds the \
-     blocks in use, and 'hakmem why' which holds pages that are nearly free.";
+const NOTHING: &str = "Nothing: little can be gained.";
+const UNDER_HAKMEM: &str = "Start the program with 'hakmem run': then 'hakmem profile' and \
+                            'hakmem leaks' show which code allocated the blocks in use, and 'hakmem why' which code pins pages that are nearly free.";
 
 pub fn answer(visit: &Visit) -> Answer {
     let judgement = &visit.judgement;
@@ -33,7 +33,7 @@ pub fn answer(visit: &Visit) -> Answer {
         visit
             .runtimes
             .iter()
-            .map(|what| format!("In it is {what}.")),
+            .map(|what| format!("It contains {what}.")),
     );
     if visit.now.ledger.hakmem_bytes > 0 {
         // Nothing can be asked of a process that has ended, but of the next that runs the same program.
@@ -76,9 +76,9 @@ fn verdict(visit: &Visit) -> String {
     }
     let what = match judgement.main {
         Part::Live => "blocks that the program holds: a leak, a cache, or what it needs",
-        Part::Free => "free memory that malloc keeps: fragmentation, and no leak",
+        Part::Free => "free memory that malloc keeps: fragmentation, not a leak",
         Part::Hakmem => &format!(
-            "hakmem's heap: 'hakmem stats {}' says what of it is in use",
+            "hakmem's heap: 'hakmem stats {}' shows how much of it is in use",
             visit.asked
         ),
         Part::Files => "files, code and data, which the system can drop when it needs memory",
@@ -108,7 +108,7 @@ fn mapped_by(visit: &Visit) -> String {
     match visit.foreign() {
         None => "memory that the program or a library maps itself, outside of malloc".into(),
         Some(used) => format!(
-            "memory that {} has mapped, or the program itself: how much of it is in use is not known",
+            "memory that {} or the program itself has mapped: how much of it is in use is not known",
             used.name()
         ),
     }
@@ -132,8 +132,8 @@ fn finding_said(finding: &Finding, visit: &Visit) -> (Option<String>, Vec<String
         Finding::Pinned { bytes: count } => (
             Some(pinned(&of(count), visit)),
             vec![
-                "No trim helps against free memory beside blocks in use: an allocator that keeps sizes apart does \
-                 ('hakmem compare' tries them on the program)."
+                "A trim cannot give back free memory beside blocks in use. An allocator that \
+                 separates blocks by size has less of it ('hakmem compare' tries several)."
                     .into(),
                 UNDER_HAKMEM.into(),
             ],
@@ -146,8 +146,8 @@ fn finding_said(finding: &Finding, visit: &Visit) -> (Option<String>, Vec<String
         } => (
             Some(arenas_said(&of(count), arenas, idle_arenas, idle_bytes)),
             vec![
-                "MALLOC_ARENA_MAX=2 in its environment, at its next start, bounds the arenas; threads that allocate \
-                 much then wait for each other, which an allocator with caches for threads avoids (hakmem)."
+                "MALLOC_ARENA_MAX=2 in the environment limits the arenas from the next start on. \
+                 Threads that allocate much then contend for them, which an allocator with thread caches avoids (hakmem)."
                     .into(),
             ],
         ),
@@ -160,7 +160,7 @@ fn finding_said(finding: &Finding, visit: &Visit) -> (Option<String>, Vec<String
                 of(count),
                 grouped(caches)
             )),
-            vec!["GLIBC_TUNABLES=glibc.malloc.tcache_count=0 does without the caches, and costs time.".into()],
+            vec!["GLIBC_TUNABLES=glibc.malloc.tcache_count=0 switches the caches off, and costs time.".into()],
         ),
         Finding::Huge {
             bytes: count,
@@ -172,7 +172,7 @@ fn finding_said(finding: &Finding, visit: &Visit) -> (Option<String>, Vec<String
                 bytes(free_bytes)
             )),
             vec![
-                "Huge pages can be left to who asks for them: 'madvise' in \
+                "Huge pages can be limited to programs that ask for them: 'madvise' in \
                  /sys/kernel/mm/transparent_hugepage/enabled, or prctl(PR_SET_THP_DISABLE)."
                     .into(),
             ],
@@ -187,19 +187,19 @@ fn of_pieces(finding: &Finding, of: &dyn Fn(u64) -> String) -> (Option<String>, 
     match finding {
         Finding::Kept { allocator, bytes } => (
             Some(format!(
-                "{} are free in whole pieces that {allocator} keeps, to use them again.",
+                "{} are free in whole pieces that {allocator} keeps for reuse.",
                 of(*bytes)
             )),
             vec![kept_advice(allocator)],
         ),
         Finding::Beside { allocator, bytes } => (
             Some(format!(
-                "{} are free beside blocks in use, in pieces of {allocator}'s that each have one size of blocks.",
+                "{} are free beside blocks in use; each piece of {allocator}'s memory has blocks of one size.",
                 of(*bytes)
             )),
             vec![
-                "Free memory beside blocks in use goes back when these are freed, too, or are moved by the program; \
-                 another allocator may place them better ('hakmem compare' tries them)."
+                "Free memory beside blocks in use is given back only when the program frees or \
+                 moves these blocks. Another allocator may place them better ('hakmem compare' tries several)."
                     .into(),
                 UNDER_HAKMEM.into(),
             ],
@@ -212,14 +212,14 @@ fn of_pieces(finding: &Finding, of: &dyn Fn(u64) -> String) -> (Option<String>, 
 fn kept_advice(allocator: &str) -> String {
     match allocator {
         "jemalloc" => {
-            "jemalloc gives back what it keeps after dirty_decay_ms (10 s), but only while it is called: background_thread:true in \
-             MALLOC_CONF does it in any case, and mallctl(\"arena.4096.purge\") at once (in redis: MEMORY PURGE)."
+            "jemalloc purges free memory after dirty_decay_ms (10 s), but only when it is called. \
+             With background_thread:true in MALLOC_CONF it purges in any case, with mallctl(\"arena.4096.purge\") at once (in redis: MEMORY PURGE)."
         }
         "mimalloc" => {
-            "mimalloc gives back what it keeps after MIMALLOC_PURGE_DELAY milliseconds, but only while it is called; \
-             mi_collect(true) does it at once."
+            "mimalloc purges free memory after MIMALLOC_PURGE_DELAY milliseconds, but only when \
+             it is called; mi_collect(true) purges at once."
         }
-        _ => "The allocator's own settings say how long it keeps what is free.",
+        _ => "The allocator's own settings say how long it keeps free memory.",
     }
     .into()
 }
@@ -228,20 +228,19 @@ fn kept_advice(allocator: &str) -> String {
 fn own_settings(visit: &Visit) -> String {
     let names = visit.foreign().map(|used| used.names.join(" "));
     match names.as_deref() {
-        None => "What a program maps itself is bounded by its own settings (-Xmx, --max-old-space-size, sizes of pools \
-                 and buffers); another malloc does not change it."
+        None => "Memory that a program maps itself is limited by the program's own settings \
+                 (-Xmx, --max-old-space-size, sizes of pools and buffers), and not by malloc."
             .into(),
-        Some("jemalloc") => "jemalloc says itself what is in use: malloc_stats_print, or MALLOC_CONF=stats_print:true at \
-                             the next start; dirty_decay_ms in MALLOC_CONF says how long it keeps what is free."
+        Some("jemalloc") => "jemalloc reports what is in use: malloc_stats_print, or MALLOC_CONF=stats_print:true at \
+                             the next start; dirty_decay_ms in MALLOC_CONF says how long it keeps free memory."
             .into(),
-        Some("mimalloc") => "mimalloc says itself what is in use: MIMALLOC_SHOW_STATS=1 at the next start; \
-                             MIMALLOC_PURGE_DELAY says how long it keeps what is free."
+        Some("mimalloc") => "mimalloc reports what is in use: MIMALLOC_SHOW_STATS=1 at the next start; \
+                             MIMALLOC_PURGE_DELAY says how long it keeps free memory."
             .into(),
-        Some("gperftools") => "gperftools' tcmalloc says itself what is in use: MallocExtension_GetStats; \
-                               TCMALLOC_RELEASE_RATE=10 gives free pages back sooner, and \
-                               MallocExtension_ReleaseFreeMemory at once."
+        Some("gperftools") => "gperftools' tcmalloc reports what is in use: MallocExtension_GetStats; \
+                               TCMALLOC_RELEASE_RATE=10 releases free pages sooner, and MallocExtension_ReleaseFreeMemory at once."
             .into(),
-        Some(_) => "The allocator's own statistics say what is in use.".into(),
+        Some(_) => "The allocator's own statistics show what is in use.".into(),
     }
 }
 
@@ -253,48 +252,52 @@ fn elsewhere(
     match *finding {
         Finding::Files { bytes } => (
             Some(format!(
-                "{} are pages of files; most of them are shared with others who use these files, and no cost of \
-                 this process alone.",
+                "{} are pages of files; most of them are shared with other processes that use the same files.",
                 of(bytes)
             )),
             Vec::new(),
         ),
         Finding::Shared { bytes } => (
             Some(format!(
-                "{} are shared memory: Pss in /proc/PID/smaps_rollup divides it among those who have it.",
+                "{} are shared memory: Pss in /proc/PID/smaps_rollup divides it among the \
+                 processes that share it.",
                 of(bytes)
             )),
             Vec::new(),
         ),
         Finding::Stacks { bytes } => (
             Some(format!("{} are stacks.", of(bytes))),
-            vec!["Fewer threads, or smaller stacks (ulimit -s, pthread_attr_setstacksize).".into()],
+            vec![
+                "Use fewer threads, or smaller stacks (ulimit -s, pthread_attr_setstacksize)."
+                    .into(),
+            ],
         ),
         Finding::Mapped {
             bytes: all,
             stretches,
         } => (
             Some(format!(
-                "{} in {} mappings{} are no allocator's known here: a runtime's heap, a pool, or another malloc.",
+                "{} in {} mappings{} belong to no known allocator: a runtime's heap, a pool, or \
+                 another malloc.",
                 of(all),
                 grouped(stretches),
                 match visit.now.ledger.others.by_break {
                     0 => String::new(),
-                    by_break => format!(", and {} of it by the break (sbrk),", bytes(by_break)),
+                    by_break => format!(", {} of it by the break (sbrk),", bytes(by_break)),
                 }
             )),
             vec![own_settings(visit)],
         ),
         Finding::Swapped { bytes } => (
             Some(format!(
-                "{} are swapped out, and come beside this.",
+                "{} are swapped out, in addition to this.",
                 of(bytes)
             )),
             Vec::new(),
         ),
         Finding::Unclear { bytes } => (
             Some(format!(
-                "{} of the heap do not agree with themselves: it changed while it was read, or it is damaged.",
+                "{} of the heap are inconsistent: they changed while they were read, or are damaged.",
                 of(bytes)
             )),
             Vec::new(),
@@ -326,13 +329,13 @@ fn pinned(of: &str, visit: &Visit) -> String {
             from => format!("{from} to "),
         };
         format!(
-            "; {} of the blocks there have {from}{} bytes with their heads",
+            "; {} of the blocks there have {from}{} bytes with their headers",
             percent(size.blocks, all),
             size.up_to_bytes
         )
     });
     format!(
-        "{of} are free on pages with blocks in use; {} pages are in use to a quarter at most, and pin {}{by}.",
+        "{of} are free on pages with blocks in use; {} pages are at most a quarter in use, and pin {}{by}.",
         grouped(pins.pages),
         bytes(pins.free_bytes)
     )
@@ -351,7 +354,7 @@ fn arenas_said(of: &str, arenas: u64, idle: u64, idle_bytes: u64) -> String {
         ),
     };
     format!(
-        "{of} are free in {arenas} arenas of threads{idle}; each arena uses its own free memory only."
+        "{of} are free in {arenas} arenas of threads{idle}; each arena can only use its own free memory."
     )
 }
 
@@ -388,7 +391,7 @@ fn growth(finding: &Finding, visit: &Visit) -> (Option<String>, Vec<String>) {
         ),
         Finding::ElseGrew { bytes: count } if count.abs() >= least => (
             Some(format!(
-                "In {time} what is outside of malloc changed by {}.",
+                "In {time} memory outside of malloc changed by {}.",
                 signed(count)
             )),
             Vec::new(),
@@ -406,59 +409,60 @@ fn unknown(visit: &Visit) -> Vec<String> {
     let ledger = &visit.now.ledger;
     let has_hakmem = visit.allocators.iter().any(Used::is_hakmem);
     if visit.is_snapshot && !visit.is_core && has_hakmem && visit.now.hakmem.is_none() {
-        let line = "What of hakmem's heap was resident: another build of hakmem has taken this snapshot and writes it \
-                    otherwise. What it holds may count as mapped by others.";
+        let line = "How much of hakmem's heap was resident: another build of hakmem took this \
+                    snapshot, in another format. The heap may count as mapped by others.";
         lines.push(line.into());
     }
     if let Some(why) = &visit.hakmem_unread {
         lines.push(format!(
-            "What of its memory is hakmem's heap, which counts as mapped by others: {why}."
+            "How much of its memory is hakmem's heap, which counts as mapped by others: {why}."
         ));
     }
     if visit.is_snapshot {
         lines.push(
-            "Whether it grows: 'hakmem diff' of this snapshot and a later one says it.".into(),
+            "Whether it grows: 'hakmem diff' of this snapshot and a later one shows it.".into(),
         );
     } else if visit.before.is_none() && visit.part.is_none() && !visit.is_core {
         lines.push("Whether it grows: --seconds 60 looks twice.".into());
     }
     if visit.now.glibc.is_some() && visit.now.ledger.hakmem_bytes == 0 {
-        lines.push("Which code holds the blocks: glibc does not note it.".into());
+        lines.push("Which code allocated the blocks: glibc does not record it.".into());
     }
     if let Some(figures) = &visit.now.glibc {
         let main = figures.arenas.iter().find(|arena| arena.is_main);
         if main.is_some_and(|arena| arena.address.is_none()) {
-            lines.push("What fast bins of the main arena keep: it counts as in use.".into());
+            lines.push("What the main arena's fast bins hold: it counts as in use.".into());
         }
     }
     for heap in &visit.now.others {
         let allocator = &heap.allocator;
         lines.push(format!(
-            "Which code holds the blocks, and which of them wait in {allocator}'s caches of threads: these count as in use."
+            "Which code allocated the blocks, and which of them are free in {allocator}'s thread \
+             caches: these count as in use."
         ));
         if heap.unclear > 0 {
             lines.push(format!(
-                "What is in {} pieces of {allocator}'s, whose descriptions changed meanwhile or are damaged.",
+                "What is in {} pieces of {allocator}'s memory: their metadata changed meanwhile or is damaged.",
                 grouped(heap.unclear)
             ));
         }
     }
     if let Some(used) = visit.foreign() {
         lines.push(format!(
-            "How much of {} that others have mapped is free inside {}: its heap is not read.",
+            "How much of {} mapped by others is free inside {}: its heap is not read.",
             bytes(ledger.others.mapped + ledger.others.by_break),
             used.name()
         ));
     } else if ledger.others.mapped > ledger.kernel_bytes / 20 {
-        lines.push("What is in use in memory that the program maps itself.".into());
+        lines.push("How much is in use of the memory that the program maps itself.".into());
     }
     if let Some(cut) = &visit.cut {
         lines.push(format!(
-            "What the dump is without: {cut}. All figures are of what is there."
+            "What is missing from the dump: {cut}. All figures are of the rest."
         ));
     }
     if visit.is_core {
-        lines.push("Which pages were resident: a core dump has what was mapped.".into());
+        lines.push("Which pages were resident: a core dump only has what was mapped.".into());
     }
     lines
 }

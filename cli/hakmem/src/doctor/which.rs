@@ -29,27 +29,30 @@ pub struct Used {
 const RUNTIMES: [(&str, &str); 11] = [
     (
         "libjvm.so",
-        "the Java virtual machine: its heap, code and metadata are mapped by itself",
+        "the Java virtual machine, which maps its heap, code and metadata itself",
     ),
-    ("libcoreclr.so", ".NET: its heap is mapped by itself"),
-    ("node", "V8: the heap of JavaScript is mapped by itself"),
-    ("libnode", "V8: the heap of JavaScript is mapped by itself"),
+    ("libcoreclr.so", ".NET, which maps its heap itself"),
+    ("node", "V8, which maps the heap of JavaScript itself"),
+    ("libnode", "V8, which maps the heap of JavaScript itself"),
     (
         "python",
-        "Python: objects of up to 512 bytes lie in arenas that it maps itself",
+        "Python, which maps arenas for objects of up to 512 bytes itself",
     ),
     (
         "libpython",
-        "Python: objects of up to 512 bytes lie in arenas that it maps itself",
+        "Python, which maps arenas for objects of up to 512 bytes itself",
     ),
-    ("ruby", "Ruby: objects lie in pages of a heap of its own"),
-    ("libruby", "Ruby: objects lie in pages of a heap of its own"),
+    ("ruby", "Ruby, which has a heap of its own for objects"),
+    ("libruby", "Ruby, which has a heap of its own for objects"),
     (
         "php",
-        "PHP: requests have a heap of their own, in pieces of 2 MiB",
+        "PHP, which has a heap of its own for requests, in chunks of 2 MiB",
     ),
-    ("libluajit", "LuaJIT: it maps its objects itself"),
-    ("beam.smp", "Erlang: carriers are mapped by itself"),
+    (
+        "libluajit",
+        "LuaJIT, which maps memory for its objects itself",
+    ),
+    ("beam.smp", "Erlang, which maps its carriers itself"),
 ];
 
 impl Used {
@@ -57,7 +60,7 @@ impl Used {
     pub fn name(&self) -> String {
         let names = self.names.join(" and ");
         let name = match names.as_str() {
-            "" => "an allocator that nothing betrays",
+            "" => "an unknown allocator",
             fingerprint::LIBC_OF_GNU => "glibc",
             name => name,
         };

@@ -94,7 +94,7 @@ pub fn tables(visit: &Visit) -> Vec<(String, Table)> {
     let mut found = Vec::new();
     if let Some(figures) = &visit.now.glibc {
         found.extend(arenas(figures).map(|table| ("Arenas".to_string(), table)));
-        let table = sizes("blocks in use, with heads", &figures.live_sizes);
+        let table = sizes("blocks in use, with headers", &figures.live_sizes);
         found.push(("Sizes of blocks in glibc's heap".to_string(), table));
     }
     for figures in &visit.now.others {
@@ -122,11 +122,11 @@ pub fn uses(visit: &Visit) -> String {
     });
     let mut lines: Vec<String> = lines.collect();
     if lines.is_empty() && visit.now.glibc.is_some() {
-        lines.push("malloc is glibc's, by what its heap looks like".into());
+        lines.push("malloc is glibc's, judging by its heap".into());
     }
     let heaps = visit.now.others.iter().map(|heap| {
         let (allocator, releases) = (&heap.allocator, &heap.releases);
-        format!("a heap of {allocator}'s is there, by what it looks like of release {releases}")
+        format!("there is a heap of {allocator}, judging by its layout of release {releases}")
     });
     lines.extend(heaps);
     if lines.is_empty() {
@@ -181,7 +181,10 @@ pub fn rows(visit: &Visit) -> Vec<(Line, Tone)> {
     let remainder = visit.remainder();
     let (name, note) = match remainder {
         0.. => ("unexplained", "became resident while this was read"),
-        _ => ("less unexplained", "only reads as zero, or went meanwhile"),
+        _ => (
+            "less unexplained",
+            "only reads as zero, or was purged meanwhile",
+        ),
     };
     rows.extend(plain(vec![fixed((name, remainder.unsigned_abs(), note))]));
     let name = match visit.is_core {
@@ -255,7 +258,7 @@ fn of_glibc(figures: &Figures) -> Vec<Line> {
         row(
             "free, beside blocks",
             resident.free_beside,
-            "on pages with something in use".into(),
+            "on pages with blocks in use".into(),
         ),
         row(
             "free, ends of arenas",
@@ -271,7 +274,7 @@ fn of_glibc(figures: &Figures) -> Vec<Line> {
         row(
             "unclear",
             resident.unclear,
-            "does not agree with itself".into(),
+            "inconsistent: changed, or damaged".into(),
         ),
     ]
 }
@@ -294,12 +297,12 @@ fn of_pieces(figures: &pieces::Figures) -> Vec<Line> {
         row(
             "free, whole pieces",
             resident.free_pieces,
-            "kept for a while, or given back lazily".into(),
+            "kept for a while, or purged lazily".into(),
         ),
         row(
             "free, beside blocks",
             resident.free_beside,
-            "in pieces with something in use".into(),
+            "in pieces with blocks in use".into(),
         ),
         row(
             &format!("{}'s own", figures.allocator),
@@ -320,7 +323,7 @@ fn elsewhere(visit: &Visit) -> [Row; 6] {
         (
             "grown by others",
             others.by_break,
-            "the break, moved by no malloc known here",
+            "by the break (sbrk), but by no known malloc",
         ),
         ("stacks", others.stacks, ""),
         (

@@ -12,22 +12,22 @@ const DIFFERENCES: usize = 2;
 pub enum By {
     /// A call stack
     Stack,
-    /// The innermost function of the program's own
+    /// The innermost function of the program itself
     Function,
-    /// The same with its line
+    /// That function, with its line
     Line,
-    /// That function's source file; its module, where it has no lines
+    /// That function's source file, or its module if no line is known
     File,
-    /// The library or program that it is in
+    /// The library or program that has the function
     Module,
-    /// The thread that has allocated it
+    /// The thread that allocated the block
     Thread,
 }
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct Folded {
-    /// Leave out these functions and files in tables as well, as 'xmalloc*,pool.c': the first caller that is none of
-    /// them is the place
+    /// Skip these functions and files in tables as well, such as 'xmalloc*,pool.c': a block counts for the first caller
+    /// that is none of them
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub fold: Vec<String>,
 }

@@ -123,8 +123,8 @@ impl View<'_> {
         // Few heaps have such units.
         let last = (self.heap.metadata_unit_bytes() > 0).then_some(metadata);
         let others = [
-            (Cell::Kept, "large, free and kept"),
-            (Cell::Dirty, "free, to be given back"),
+            (Cell::Kept, "large, free, kept for reuse"),
+            (Cell::Dirty, "free, to be purged"),
             (Cell::Free, "free"),
         ];
         first.into_iter().chain(others).chain(last).collect()

@@ -59,7 +59,7 @@ fn legend(view: &View, form: Form) -> String {
         .collect();
     let width = form.width().unwrap_or(UNLIMITED);
     format!(
-        "a line: a superslab of 4 MiB; a character: 64 KiB of it, slabs by how much of them is live\n{}\n{}",
+        "a line: a superslab of 4 MiB; a character: 64 KiB, which shows how much of the slab is live\n{}\n{}",
         in_lines(&slabs, width),
         in_lines(&others, width),
     )
@@ -148,7 +148,7 @@ fn superslabs(view: &View, form: Form, lines: usize) -> String {
         ));
     }
     if heap.supers.iter().any(|one| one.huge_pages() != 0) {
-        text.push_str("     H: asked for huge pages; h: for one of its two\n");
+        text.push_str("     H: huge pages were requested; h: for one half\n");
     }
     text
 }

@@ -92,7 +92,7 @@ pub fn changes(before: &Snapshot, after: &Snapshot, view: View, form: Form) -> S
     }
     let more = match rows.len().saturating_sub(ROWS) {
         0 => String::new(),
-        more => format!("and {more} places more\n"),
+        more => format!("and {more} more places\n"),
     };
     let total: f64 = rows.iter().map(|change| change.bytes).sum();
     let total = signed_bytes(total);

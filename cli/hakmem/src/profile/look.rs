@@ -185,7 +185,7 @@ impl Pace {
 /// Says that a process has ended, and that samples up to `before` seconds before that are shown.
 pub fn part(error: &Error, before: Duration) -> String {
     format!(
-        "{}: this is part, what was there until {:.1} s before that was seen",
+        "{}: the result is partial: it lacks the last {:.1} s",
         target::ended(error),
         before.as_secs_f64()
     )
@@ -309,8 +309,8 @@ fn refused(process: &LiveProcess, refused: Refused) -> hakmem_lab::error::Error 
 
 fn warn_of_pause(process: &LiveProcess) {
     eprintln!(
-        "hakmem: warning: process {} had ended sampling before, as nobody asked it to go on for 10 s: \
-         this command was stopped meanwhile",
+        "hakmem: warning: process {} ended sampling early, as no command asked for it for 10 s: \
+         this command was suspended meanwhile",
         process.pid
     );
 }

@@ -340,13 +340,14 @@ pub fn limits(taken: u64, dropped: u64, stackless: u64) -> Vec<String> {
     let mut lines = Vec::new();
     if dropped > 0 {
         lines.push(format!(
-            "{dropped} of {taken} samples found no place and are missing: a process keeps {SAMPLES_MAX} that live; \
-             there are fewer with more bytes to a sample"
+            "{dropped} of {taken} samples are missing: a process keeps {SAMPLES_MAX} live \
+             samples; more bytes per sample make fewer of them"
         ));
     }
     if stackless > 0 {
         lines.push(format!(
-            "{stackless} of {taken} samples are (unknown): a process keeps {STACKS_MAX} call stacks, and these had others"
+            "{stackless} of {taken} samples are (unknown): a process keeps {STACKS_MAX} call \
+             stacks, and these have further ones"
         ));
     }
     lines
@@ -373,7 +374,7 @@ pub fn notes(notes: &[String]) -> String {
         text += &format!("\n{note}");
     }
     if notes.len() > NOTES {
-        text += &format!("\nand none from {} files more", notes.len() - NOTES);
+        text += &format!("\nand none from {} more files", notes.len() - NOTES);
     }
     if text.is_empty() { text } else { text + "\n" }
 }

@@ -57,7 +57,7 @@ pub fn parse(text: &str) -> Result<(String, String), String> {
         .filter(|(name, _)| is_name(name) && *name != "__name__")
         .map(|(name, value)| (name.into(), value.into()))
         .ok_or_else(|| {
-            "a label is NAME=VALUE, as service=orders; a name has letters, digits, _, . and -"
+            "a label is NAME=VALUE, such as service=orders; a name has letters, digits, _, . and -"
                 .into()
         })
 }

@@ -85,12 +85,13 @@ impl Server {
             Some(kind) => *kind,
             None if port == Some(4317) => {
                 return Err(
-                    "port 4317 is OTLP by gRPC: give the one for HTTP, which is 4318".into(),
+                    "port 4317 is for OTLP by gRPC: use port 4318, for OTLP by HTTP".into(),
                 );
             }
             None => {
                 return Err(
-                    "it does not say which server that is: pyroscope+http://…, parca+http://… or otlp+http://…"
+                    "the port does not say which server that is: pyroscope+http://…, \
+                     parca+http://… or otlp+http://…"
                         .into(),
                 );
             }
@@ -242,7 +243,7 @@ fn refusal_of_grpc(
             "gRPC status {code}: {}",
             first_line(message.unwrap_or_default().as_bytes())
         )),
-        None => Some("it gave no gRPC status: it may be no Parca".into()),
+        None => Some("it gave no gRPC status: it may not be Parca".into()),
     }
 }
 

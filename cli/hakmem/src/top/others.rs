@@ -65,7 +65,7 @@ pub fn words(watched: &Watched, moment: &Moment) -> Words {
         off.push(format!("±{}", bytes(unclear)));
     }
     if took > LONG_S {
-        off.push(format!("a look takes {}", age(took)));
+        off.push(format!("reading takes {}", age(took)));
     }
     Words {
         allocator: watched.visit.as_ref().map_or_else(String::new, seen::name),
@@ -80,7 +80,7 @@ pub fn words(watched: &Watched, moment: &Moment) -> Words {
         live: format!("in use {}", bytes(live(moment))),
         third: ("free", bytes(look.free())),
         rates: vec![
-            format!("in a second: {} in use", signed_bytes(changes.live)),
+            format!("per second: {} in use", signed_bytes(changes.live)),
             format!("{} blocks", signed(changes.blocks)),
             format!("{} free", signed_bytes(changes.free)),
             format!("{} elsewhere", signed_bytes(changes.elsewhere)),
@@ -88,9 +88,9 @@ pub fn words(watched: &Watched, moment: &Moment) -> Words {
         help: &[
             "       free  resident, and freed by the program",
             "      whole  free in whole pages or pieces: a trim gives it back",
-            "     beside  on pages, or in pieces, with something in use",
+            "     beside  on pages, or in pieces, with blocks in use",
             "  elsewhere  resident outside of the heap: files, stacks, mappings",
-            "          ±  bytes that changed during the look, or are damaged",
+            "          ±  bytes that changed while the heap was read, or are damaged",
         ],
     }
 }
@@ -192,11 +192,11 @@ fn sizes(watched: &Watched, moment: &Moment) -> Rows {
     });
     Rows {
         columns: vec![
-            ("up to", "bytes of a block, with its head"),
+            ("up to", "bytes of a block, with its header"),
             ("blocks", "that the program holds"),
             ("bytes", "in them"),
             ("share", "of all that it holds"),
-            ("blocks/s", "more or fewer of them in a second"),
+            ("blocks/s", "change of their number per second"),
             ("bytes/s", "in these"),
         ],
         is_first_text: false,
@@ -252,13 +252,13 @@ fn arenas(watched: &Watched, moment: &Moment) -> Rows {
     });
     Rows {
         columns: vec![
-            ("arena", "by its address, or all of an allocator's"),
+            ("arena", "its address, or a whole allocator"),
             ("resident", "of it"),
             ("in use", "by the program, resident or not"),
             ("free", "and resident"),
             ("whole", "free in whole pages or pieces"),
             ("threads", "that use it"),
-            ("in use/s", "more or less of it in a second"),
+            ("in use/s", "change per second"),
         ],
         is_first_text: true,
         rows: glibc.chain(others).collect(),

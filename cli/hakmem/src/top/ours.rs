@@ -29,16 +29,16 @@ pub fn words(watched: &Watched, figures: &Figures) -> Words {
         live: format!("live {}", bytes(totals.live_bytes)),
         third: ("blocks moved/s", short(rates.moved_blocks)),
         rates: vec![
-            format!("in a second: {} slow calls", short(rates.slow_events)),
+            format!("per second: {} slow calls", short(rates.slow_events)),
             format!("{} blocks sent", short(rates.sent_blocks)),
             format!("{} purged", bytes(rates.purged_bytes as u64)),
             format!("{} system calls", short(rates.calls)),
         ],
         help: &[
-            "     cached  in magazines, and on the way between threads",
-            "    waiting  in BigCache, or to be given back",
-            "     unused  mapped, never used or given back",
-            "          ±  blocks that moved during the look",
+            "     cached  in magazines, or on their way between threads",
+            "    waiting  in BigCache, or to be purged",
+            "     unused  mapped, never used or purged",
+            "          ±  blocks that moved while the heap was read",
         ],
     }
 }

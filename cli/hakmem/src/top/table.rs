@@ -110,9 +110,9 @@ fn classes(watched: &Watched, figures: &Figures) -> Rows {
             ),
             ("slabs", "of the class"),
             ("use", "live part of its slabs"),
-            ("not live", "the other part"),
-            ("refill/s", "blocks into empty magazines"),
-            ("spill/s", "blocks out of full magazines"),
+            ("not live", "the rest of its slabs"),
+            ("refill/s", "blocks moved into empty magazines"),
+            ("spill/s", "blocks moved out of full magazines"),
         ],
         is_first_text: false,
         rows,
@@ -220,7 +220,10 @@ fn policies(watched: &Watched, figures: &Figures) -> Rows {
     }));
     Rows {
         columns: vec![
-            ("option or counter", "as it is in force, or since the start"),
+            (
+                "option or counter",
+                "the value in force, or the count since the start",
+            ),
             ("value", ""),
             ("per second", ""),
         ],
@@ -256,11 +259,11 @@ pub fn processes(found: &[Found]) -> Rows {
     Rows {
         columns: vec![
             ("program", "as it was started"),
-            ("pid", "its number"),
-            ("resident", "memory that it has"),
-            ("live", "bytes that it holds, under hakmem"),
-            ("blocks", "in so many blocks"),
-            ("allocator", "that malloc leads to"),
+            ("pid", "its process ID"),
+            ("resident", "its resident memory"),
+            ("live", "bytes in its blocks, under hakmem"),
+            ("blocks", "number of these blocks"),
+            ("allocator", "that provides malloc"),
         ],
         is_first_text: true,
         rows,

@@ -169,7 +169,7 @@ fn only_a_file_of_the_process_is_believed() {
         chown(&path, Some(12345), None).unwrap();
         assert_eq!(
             refusal(&place),
-            "it is neither the process's user's nor root's"
+            "neither the process's user nor root owns it"
         );
         place.user = 12345;
         assert_eq!(refusal(&place), "read");
@@ -182,10 +182,10 @@ fn only_a_file_of_the_process_is_believed() {
     assert_eq!(refusal(&place), "it is a symbolic link");
     fs::remove_file(&path).unwrap();
     nix::unistd::mkfifo(&path, Mode::S_IRUSR).unwrap();
-    assert_eq!(refusal(&place), "it is no file");
+    assert_eq!(refusal(&place), "it is not a file");
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    assert_eq!(refusal(&place), "it is no file");
+    assert_eq!(refusal(&place), "it is not a file");
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn small() -> Vec<u8> {
 fn what_is_wrong_with_a_file_is_said() {
     let whole = small();
     let why = |file: &[u8]| Image::decode(file).err().unwrap();
-    assert_eq!(why(b"text"), "it does not begin as one");
+    assert_eq!(why(b"text"), "it does not begin like a snapshot");
     for bytes in [8, 23, 24, whole.len() - 1] {
         assert!(why(&whole[..bytes]).contains("cut short, at"), "{bytes}");
     }

@@ -32,7 +32,7 @@ impl Walk<'_> {
                     return Err(self.memory.explain(next));
                 }
                 found.doubt(format!(
-                    "the list of caches leads to {next:#x}, where nothing is"
+                    "the list of caches leads to {next:#x}, where nothing is mapped"
                 ));
                 break;
             };
@@ -229,7 +229,7 @@ impl Walk<'_> {
             }
             let Ok(record) = self.memory.read_vec(next, parcel.size) else {
                 return Err(format!(
-                    "a list of parcels leads to {next:#x}, where nothing is"
+                    "a list of parcels leads to {next:#x}, where nothing is mapped"
                 ));
             };
             let count = usize::try_from(parcel.count.number(&record)).unwrap_or(0);

@@ -87,7 +87,8 @@ impl Walk<'_> {
                 if seen.len() == 1 {
                     return Err(self.memory.explain(address));
                 }
-                let text = format!("the list of superslabs leads to {next:#x}, where nothing is");
+                let text =
+                    format!("the list of superslabs leads to {next:#x}, where nothing is mapped");
                 return Ok(Some(text));
             };
             next = self
@@ -130,7 +131,7 @@ impl Walk<'_> {
             && (one.is_mapping || one.bytes == units);
         if !is_sane {
             found.doubt(format!(
-                "the descriptor at {address:#x} speaks of {} bytes at {:#x}",
+                "the descriptor at {address:#x} describes {} bytes at {:#x}",
                 one.bytes, one.base
             ));
         }

@@ -149,7 +149,7 @@ fn verdict(standing: Option<&Standing>) -> Cell {
     let text = match (verdict, standing.and_then(|standing| standing.ratio)) {
         (Some(Difference::Less), _) => "faster",
         (Some(Difference::More), _) => "slower",
-        (Some(Difference::NotShown), _) => "no difference shown",
+        (Some(Difference::NotShown), _) => "no proven difference",
         (None, Some(_)) => "too few runs",
         (None, None) => "",
     };
@@ -188,7 +188,7 @@ fn winner(row: &Row, first: &str, behind: &str) -> Option<String> {
         format!("{best} is {first}")
     } else {
         format!(
-            "{} are {first}: no difference between them is shown",
+            "{} are {first}, with no proven difference",
             join_names(&sharing)
         )
     };

@@ -72,14 +72,14 @@ fn before_any_figure(document: &Document, form: Form) -> Vec<String> {
     if lines.is_empty() {
         return Vec::new();
     }
-    vec![section("First of all", &list(&lines, form), form)]
+    vec![section("Notes", &list(&lines, form), form)]
 }
 
 fn identity(document: &Document, form: Form) -> String {
     let machine = &document.machine;
     let state = match (document.settings.quick, &document.finished) {
         (_, None) => ", UNFINISHED",
-        (true, _) => ", quick: shows that it works, measures nothing",
+        (true, _) => ", quick: a check that all works, not a measurement",
         _ => "",
     };
     let mut lines = Vec::new();

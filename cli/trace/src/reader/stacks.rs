@@ -13,7 +13,7 @@ impl Reader {
         for &offset in &self.stacks {
             let contents = self.record(offset, Tag::Stacks)?;
             parse_stacks(&contents, process, self.version >= 3, &mut stacks)
-                .ok_or_else(|| self.damaged(offset, "stacks that cannot be understood"))?;
+                .ok_or_else(|| self.damaged(offset, "unreadable stacks"))?;
         }
         Ok(stacks)
     }

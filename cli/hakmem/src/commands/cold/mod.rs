@@ -28,35 +28,35 @@ Examples:
   hakmem cold 4711                               what was not touched for 10 seconds
   hakmem cold 4711 --seconds 600 --price 3.50    for ten minutes, with what it costs a month
   hakmem cold 4711 --by function --fold 'pool_*'
-  hakmem cold 4711 --referenced                  how much was read or written at all, by the kernel
+  hakmem cold 4711 --referenced                  how much was read or written, as the kernel says
   HAKMEM_SAMPLE_BYTES=524288 hakmem run -- program     from the start; then cold shows call sites
 
-All that is live is shown by size; by call site what was sampled, as in 'hakmem profile'. The pages
-with live blocks are read twice and compared, so what was not written is known to the block. What
-was only read is told where the kernel has idle page bits and we are root; without, it is cold as
-well. The process is not stopped. One that is on glibc's malloc is looked at as well, by size only.
-docs/profiling.md says more.";
+The table by size has all live blocks, the one by call site those that were sampled, as in
+'hakmem profile'. Pages with live blocks are read twice and compared, which finds each block that
+was not written to. Reads are known only to root, on a kernel with idle page bits; without these, a
+block that was only read is cold as well. The process is not stopped. A process that uses glibc's
+malloc is shown by size only. docs/profiling.md says more.";
 
-/// Show which live blocks nobody touches, by call site and size, and what that memory costs
+/// Show live blocks that the program does not touch, by call site and size, and what they cost
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The number of a process
+    /// The process ID
     #[arg(value_parser = process_number)]
     pid: i32,
-    /// Cold is what was not touched for so long
+    /// A block is cold if it was not touched for this long
     #[arg(long, default_value_t = 10.0, allow_negative_numbers = true)]
     seconds: f64,
-    /// What a GiB costs a month: shows what is cold in money
+    /// The price of a GiB per month, to show what cold memory costs
     #[arg(long, value_name = "PRICE", allow_negative_numbers = true)]
     price: Option<f64>,
-    /// A row of the table for each of these
+    /// What to group by: the table has a row for each group
     #[arg(long, value_enum, default_value = "stack")]
     by: By,
     #[command(flatten)]
     folded: Folded,
-    /// Ask the kernel as well how much was read or written, by whole mappings: this clears the accessed bits of the
-    /// process's pages (clear_refs), for which its page faults may have to wait
+    /// Also ask the kernel how much of each mapping was read or written. This clears the accessed bits of the process's
+    /// pages (clear_refs), and its page faults may have to wait meanwhile
     #[arg(long)]
     referenced: bool,
     /// Print everything as JSON
@@ -133,7 +133,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     }
     if arguments.by == By::Thread {
         return Err(usage!(
-            "what is cold is not known by thread: --by has other values"
+            "cold memory cannot be grouped by thread: use another value of --by"
         ));
     }
     let opened = Opened::Live(open_process(arguments.pid)?);
@@ -217,7 +217,7 @@ fn read<'a>(
     match heaps.glibc.filter(|_| heaps.others.is_empty()) {
         Some(heap) => Ok((Box::new(Looked::new(space, heap)), Profile::default())),
         None => Err(failed!(
-            "{}; what is cold is known of hakmem's heap, and of glibc's by size",
+            "{}; cold reads hakmem's heap, and glibc's by size",
             opened.refused(&HeapError::NotHakmem)
         )),
     }
@@ -227,7 +227,7 @@ fn read<'a>(
 fn lost(process: &LiveProcess, error: &HeapError) -> Error {
     match error {
         HeapError::Gone(_) | HeapError::Became(_) => failed!(
-            "{}: what it would have left untouched until then is not known",
+            "{}: it ended too early to tell what it does not touch",
             ended(error)
         ),
         _ => told(

@@ -74,7 +74,8 @@ fn totals(report: &Report, form: Form) -> String {
     add("  of that beside", total.beside_bytes, String::new(), None);
     add("zero", total.zero_bytes, String::new(), None);
     let legend = format!(
-        "of {} that are live. beside: cold, on pages that something else uses; zero: nothing but zeros, cold or not",
+        "of {} that are live. beside: cold, but on pages that something else uses; zero: nothing \
+         but zeros, cold or not",
         bytes(total.live_bytes)
     );
     format!("{}\n\n{legend}", table.render(form))
@@ -95,7 +96,7 @@ fn referenced(how: &How) -> Option<String> {
     let found = how.referenced?;
     let rest = found.resident_bytes.saturating_sub(found.referenced_bytes);
     Some(format!(
-        "read or written at all, by the kernel: {} of {} that are resident in the heap's mappings; {} were not",
+        "read or written, as the kernel says: {} of {} that are resident in the heap's mappings; {} were not",
         bytes(found.referenced_bytes),
         bytes(found.resident_bytes),
         bytes(rest)
@@ -131,8 +132,8 @@ fn sites(report: &Report, folded: &Folded, form: Form) -> String {
                  are allocated: HAKMEM_SAMPLE_BYTES=524288, or 'hakmem profile'"
             }
             Allocator::Glibc => {
-                "by call site: nothing is known, as glibc does not note who asks for a block. Started with \
-                 'HAKMEM_SAMPLE_BYTES=524288 hakmem run' the program's call sites are known"
+                "by call site: nothing is known, as glibc does not record who allocates a block. \
+                 For call sites, start the program with 'HAKMEM_SAMPLE_BYTES=524288 hakmem run'"
             }
         }
         .into();
@@ -166,7 +167,7 @@ fn sites(report: &Report, folded: &Folded, form: Form) -> String {
     }
     let more = match report.sites.len().saturating_sub(ROWS) {
         0 => String::new(),
-        more => format!("\nand {more} places more"),
+        more => format!("\nand {more} more places"),
     };
     format!(
         "by call site, from samples that stand for {stand_for}:\n\n{}{more}",
@@ -202,7 +203,7 @@ fn sizes(report: &Report, form: Form) -> String {
     }
     let more = match report.sizes.len().saturating_sub(SIZES) {
         0 => String::new(),
-        more => format!("\nand {more} sizes more"),
+        more => format!("\nand {more} more sizes"),
     };
     format!("by size, of all blocks:\n\n{}{more}", table.render(form))
 }
@@ -234,7 +235,7 @@ fn how(how: &How) -> String {
     }
     if how.pages_unclear > 0 {
         text += &format!(
-            " ({} changed too much to say what lies there, and count for nothing)",
+            " ({} changed too much to tell what they hold, and are not counted)",
             grouped(how.pages_unclear)
         );
     }
@@ -255,7 +256,7 @@ fn how(how: &How) -> String {
             );
         }
         None if how.without_idle_bits.is_some() => {
-            text += " and nothing in it changed; --referenced asks the kernel how much was read or written at all";
+            text += " and nothing in it changed; --referenced asks the kernel how much was read or written";
         }
         None => {}
     }

@@ -20,14 +20,14 @@ const WAITING_MAX: usize = 60;
 
 #[derive(Args)]
 pub struct Push {
-    /// Send it to Pyroscope, to Parca, or as OTLP: the port tells (4040, 7070, 4318), or pyroscope+, parca+ or otlp+ before
-    /// the URL
+    /// Send the profile to Pyroscope, to Parca, or as OTLP. The port says which (4040, 7070, 4318), or a prefix of the URL:
+    /// pyroscope+, parca+ or otlp+
     #[arg(long = "push", value_name = "URL", value_parser = Server::parse, conflicts_with = "core")]
     to: Option<Server>,
-    /// With --push: go on, and send a profile each time so many seconds are over, until the process ends or --seconds are over
+    /// With --push: send a profile at this interval, until the process ends or --seconds have passed
     #[arg(long, value_name = "SECONDS", requires = "to", conflicts_with_all = ["pprof", "flamegraph", "save", "json", "view"])]
     interval: Option<f64>,
-    /// With --push: what the profile is called, beside service (the program), host and container
+    /// With --push: a label of the profile, besides service (the program), host and container
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = labels::parse, requires = "to")]
     labels: Vec<(String, String)>,
 }
@@ -69,7 +69,9 @@ impl Outbox<'_> {
             go_on();
             if let Err(why) = self.server.send(parcel) {
                 if self.trouble.as_ref() != Some(&why) {
-                    eprintln!("hakmem: warning: {why}; it is tried again with the next one");
+                    eprintln!(
+                        "hakmem: warning: {why}; this profile will be sent again with the next one"
+                    );
                 }
                 self.trouble = Some(why);
                 break;
@@ -77,14 +79,14 @@ impl Outbox<'_> {
             self.waiting.pop_front();
             self.sent += 1;
             if self.trouble.take().is_some() {
-                eprintln!("hakmem: {} takes profiles again", self.server.shown());
+                eprintln!("hakmem: {} accepts profiles again", self.server.shown());
             }
         }
         if self.waiting.len() > WAITING_MAX {
             self.waiting.pop_front();
             self.lost += 1;
             eprintln!(
-                "hakmem: warning: {WAITING_MAX} profiles wait, and the oldest is given up: {} so far",
+                "hakmem: warning: {WAITING_MAX} profiles wait, and the oldest is dropped: {} so far",
                 self.lost
             );
         }

@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> std::result::Result<u64, String> {
     let bytes = amount(text.trim()).filter(|bytes| *bytes >= 1.0);
     bytes
         .map(|bytes| bytes as u64)
-        .ok_or_else(|| "a limit is as 384MiB, 1.5GiB or 500000000".into())
+        .ok_or_else(|| "a limit is a size such as 384MiB, 1.5GiB or 500000000".into())
 }
 
 /// All allocators, and some of them with settings.
@@ -57,12 +57,12 @@ pub fn name_calls(document: &mut ReplayDocument, reader: &Reader) -> Result<()> 
 
 pub fn text(document: &ReplayDocument, limit: &Limit, form: Form) -> String {
     let mut lines = vec![form.strong(&format!(
-        "limit {}, for what the blocks take; code, stacks and files come on top",
+        "limit {}, for blocks only; code, stacks and files need more",
         bytes_and_tenths(limit.bytes)
     ))];
     if document.live_bytes_peak > limit.bytes {
         lines.push(format!(
-            "The program asked for {} at a time: no allocator has room for that.",
+            "The program asked for {} at a time: no allocator can fit that.",
             bytes_and_tenths(document.live_bytes_peak)
         ));
     }

@@ -27,14 +27,14 @@ Examples:
   hakmem trace info trace.hkt
   hakmem trace sizes trace.hkt
   hakmem trace lifetimes trace.hkt --process 2
-  hakmem trace peak trace.hkt                     # who held what when most was live
+  hakmem trace peak trace.hkt                     # what was live at the peak
   hakmem trace top-sites trace.hkt --by live      # of a trace recorded with --stacks
   hakmem trace export --parquet events.parquet trace.hkt";
 
 /// How many processes `info` lists; a build starts thousands.
 const PROCESSES_MAX: usize = 20;
 
-/// Look into a trace: what it has, sizes, lifetimes, call sites; export it
+/// Analyse a trace: its contents, sizes, lifetimes, peak and call sites; export it
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -49,17 +49,17 @@ enum Question {
         after_help = "Examples:\n  hakmem trace info trace.hkt\n  hakmem trace info trace.hkt --json"
     )]
     Info(Source),
-    /// How many blocks of which sizes were asked for
+    /// How many blocks of each size were requested
     #[command(after_help = "Example:\n  hakmem trace sizes trace.hkt")]
     Sizes(Source),
     /// How long blocks lived, and who freed them
     #[command(after_help = "Example:\n  hakmem trace lifetimes trace.hkt --process 2")]
     Lifetimes(Source),
-    /// Who held what when most was live, and which blocks lived only for a moment
+    /// What was live at the peak, who allocated it, and which blocks were temporary
     #[command(
         after_help = "Examples:\n  hakmem record --stacks -- ./program\n  hakmem trace peak trace.hkt\n  \
                       hakmem trace peak trace.hkt --flamegraph peak.html\n  \
-                      hakmem trace peak trace.hkt --within 0   # temporary as heaptrack has it; 1 is as memray has it"
+                      hakmem trace peak trace.hkt --within 0   # heaptrack's definition of temporary; 1 is memray's"
     )]
     Peak(Peak),
     /// Which call sites allocate most
@@ -232,7 +232,7 @@ fn print_processes(analyses: &[Analysis]) {
     if !others.is_empty() {
         let calls = others.iter().map(|one| one.calls.all()).sum();
         line(&format!(
-            "and {} smaller processes with {} calls; --json has them all",
+            "and {} smaller processes with {} calls; --json lists all",
             others.len(),
             grouped(calls)
         ));
@@ -259,9 +259,9 @@ fn print_head(reader: &Reader) {
     let unseen = ending.unseen.len() as u64;
     let missing = ending.events_missed + ending.processes_missed + unseen;
     let end = match ending.reason {
-        Reason::Ended if missing > 0 => "not whole: see what is missing".to_string(),
-        Reason::Ended if ending.may_lack_processes => "whole, as far as was seen".to_string(),
-        Reason::Ended => "whole".to_string(),
+        Reason::Ended if missing > 0 => "incomplete: see what is missing".to_string(),
+        Reason::Ended if ending.may_lack_processes => "complete, as far as was seen".to_string(),
+        Reason::Ended => "complete".to_string(),
         other => other
             .early()
             .unwrap_or("ended for a reason that this version does not know")
@@ -295,23 +295,21 @@ fn print_some(label: &str, processes: &[Unseen]) {
     }
     if processes.len() > PROCESSES_MAX {
         let more = processes.len() - PROCESSES_MAX;
-        line(&format!(
-            "{label} {more} processes more; --json has them all"
-        ));
+        line(&format!("{label} {more} more processes; --json lists all"));
     }
 }
 
 fn print_oddities(analyses: &[Analysis]) {
     let sum = |of: fn(&Calls) -> u64| analyses.iter().map(|one| of(&one.calls)).sum::<u64>();
     let lines = [
-        (sum(|calls| calls.failed), "allocations got no memory"),
+        (sum(|calls| calls.failed), "allocations failed"),
         (
             sum(|calls| calls.foreign_free),
             "frees of blocks from a parent process, or from before the recording",
         ),
         (
             sum(|calls| calls.implied_free),
-            "frees are missing: their addresses were given again",
+            "frees are missing: their addresses were allocated again",
         ),
     ];
     for (number, what) in lines.iter().filter(|(number, _)| *number > 0) {

@@ -24,18 +24,18 @@ pub struct Peak {
     #[command(flatten)]
     source: Source,
 
-    /// A row of the tables for each of these
+    /// What to group by: the tables have a row for each group
     #[arg(long, value_enum, default_value = "stack")]
     by: By,
 
     #[command(flatten)]
     folded: Folded,
 
-    /// How many rows
+    /// Number of rows
     #[arg(short = 'n', long, value_name = "NUMBER", default_value = "10", value_parser = rows)]
     count: usize,
 
-    /// A block is temporary if the thread that asked for it frees it, and asks for at most so many others meanwhile
+    /// A block is temporary if its thread frees it after at most this many further allocations
     #[arg(long, value_name = "NUMBER", default_value_t = TEMPORARY_WITHIN)]
     within: u64,
 
@@ -48,7 +48,7 @@ pub fn peak(question: &Peak) -> Result<()> {
     let trace = &question.source.trace;
     if question.by == By::Thread {
         return Err(usage!(
-            "--by thread is for the samples of a process: 'hakmem profile', 'leaks'"
+            "--by thread works with samples: 'hakmem profile', 'hakmem leaks'"
         ));
     }
     let graph = question.flamegraph.as_ref();
@@ -88,7 +88,7 @@ fn print(found: &AtPeak, question: &Peak) {
         return;
     }
     line(&format!(
-        "most was live {:.3} s after the first call, after {} of {} calls: {} in {} blocks",
+        "the peak was {:.3} s after the first call, after {} of {} calls: {} in {} blocks",
         peak.seconds,
         grouped(peak.operation),
         grouped(peak.operations),
@@ -106,7 +106,7 @@ fn print(found: &AtPeak, question: &Peak) {
     ));
     if found.held.sites.is_empty() {
         print_sizes(&found.analysis.sizes, peak.live_bytes);
-        line("\nwho held it, a trace made with 'hakmem record --stacks' tells");
+        line("\na trace of 'hakmem record --stacks' shows who allocated it");
     } else {
         print_sites(found, Which::Held, question);
     }
@@ -165,7 +165,7 @@ fn print_sites(found: &AtPeak, which: Which, question: &Peak) {
     print_table(&table);
     if more > 0 {
         line(&format!(
-            "and {more} places more; -n shows more, --json all"
+            "and {more} more places; -n shows more, --json all"
         ));
     }
 }

@@ -21,22 +21,22 @@ pub struct TopSites {
     #[command(flatten)]
     source: Source,
 
-    /// Sort by this
+    /// What to sort by
     #[arg(long, value_enum, default_value = "bytes")]
     by: By,
 
-    /// How many
+    /// Number of call sites
     #[arg(short = 'n', long, value_name = "NUMBER", default_value = "10", value_parser = rows)]
     count: usize,
 
-    /// With --by live: also what languages and the C library keep until a process ends
+    /// With --by live: also show what languages and the C library keep until a process ends
     #[arg(long)]
     all: bool,
 
     #[command(flatten)]
     folded: Folded,
 
-    /// Whole stacks, with each name as the compiler wrote it
+    /// Show whole stacks, with each name as the compiler wrote it
     #[arg(long)]
     full: bool,
 }

@@ -66,7 +66,7 @@ function limitSection({ limit, touch }) {
     return [
         element("h3", {}, `Limit: ${bytes(limit.bytes)}`),
         table(["allocator", "fits", "peak", "exceeds it with"], rows).element,
-        about("Of what the blocks take; code, stacks and files come on top. Which pages the program touched is not recorded but " +
+        about("For blocks only; code, stacks and files need more. Which pages the program touched is not recorded but " +
             `estimated (touching: ${touch}).`),
     ];
 }
@@ -109,7 +109,7 @@ function memory(result, names, runsOf) {
         return about("Each process has a curve of its own, below.");
     }
     if (result.live.length < 2) {
-        return about("The trace is so short that memory was read once: the table has it.");
+        return about("The trace is so short that memory was read only once: see the table.");
     }
     const moments = result.live.map((live) => live.seconds - result.live[0].seconds);
     const series = names.map((one) => ({
@@ -155,7 +155,7 @@ function latencies(result, names) {
         place.replaceChildren(
             series.length === 0
                 ? about("No such call in this trace.")
-                : curves(`${chosen.call}, ${chosen.size}`, "what a part of the calls does not exceed", series, {
+                : curves(`${chosen.call}, ${chosen.size}`, "latency that a part of the calls does not exceed", series, {
                     x: { name: "part", label: "part of the calls", format: part, reversed: true },
                     y: { format: (value) => seconds(value * 1e-9) },
                     logX: true,

@@ -23,7 +23,7 @@ export function traceSection({ name, analysis, command, whose, at_peak: atPeak }
         about(calls.map(([call, number]) => `${count(number)} ${call.replaceAll("_", " ")}`).join(" · ")),
         ...(atPeak ? peakSection(analysis, atPeak) : []),
         analysis.curve.length === 0
-            ? about(`At most ${bytes(analysis.live_bytes_peak)} live, as the sum of what was each process's own peak; ` +
+            ? about(`At most ${bytes(analysis.live_bytes_peak)} live, the sum of each process's own peak; ` +
                 `${bytes(analysis.live_bytes_end)} live at their ends.`)
             : element(
                 "div",
@@ -46,7 +46,7 @@ export function traceSection({ name, analysis, command, whose, at_peak: atPeak }
                 ? bars("Freed by another thread", "blocks, by lifetime", lifeNames, foreign, count)
                 : "",
         ),
-        element("h3", {}, "The sizes asked for most"),
+        element("h3", {}, "The sizes requested most"),
         table(
             ["size", "blocks", "of all"],
             analysis.top_sizes.map(([size, number]) => [
@@ -62,7 +62,7 @@ export function traceSection({ name, analysis, command, whose, at_peak: atPeak }
 function peakSection({ peak, temporary_blocks: temporary }, atPeak) {
     const part = (rows, more, heads, cells) => [
         table(heads, rows.map(cells)).element,
-        more > 0 ? about(`and ${count(more)} places more: hakmem trace peak`) : "",
+        more > 0 ? about(`and ${count(more)} more places: hakmem trace peak`) : "",
     ];
     const place = (row) => ({ text: row.place, value: row.place, place: true });
     const share = (row) => ({ text: percent(row.share, 1), value: row.share });
@@ -73,14 +73,14 @@ function peakSection({ peak, temporary_blocks: temporary }, atPeak) {
         element("h3", {}, `At the peak: ${bytes(peak.live_bytes)} in ${plural(peak.live_blocks, "block")}`),
         about(`${seconds(peak.seconds)} after the first call, after ${count(peak.operation)} of ${count(peak.operations)} calls`),
         ...(held.rows.length === 0
-            ? [about("Who held it, a trace made with hakmem record --stacks tells.")]
+            ? [about("A trace of hakmem record --stacks shows who allocated it.")]
             : part(held.rows, held.more, ["allocated by", "bytes", "share", "blocks"],
                 (row) => [place(row), size(row), share(row), blocks(row)])),
         ...(short.rows.length === 0
             ? []
             : [
                 element("h3", {}, `Temporary: ${plural(temporary, "block")}`),
-                about("Freed by the thread that asked for them, before it asked for more than one other."),
+                about("Freed by the thread that allocated them, before it allocated more than one other block."),
                 ...part(short.rows, short.more, ["allocated by", "blocks", "share", "bytes"],
                     (row) => [place(row), blocks(row), share(row), size(row)]),
             ]),

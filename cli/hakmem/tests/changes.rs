@@ -93,5 +93,5 @@ fn what_is_no_profile_has_no_flame_graph() {
     workshop
         .hakmem(&over)
         .ended_with(2)
-        .says("would be written over");
+        .says("would be overwritten");
 }

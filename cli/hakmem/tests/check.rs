@@ -86,7 +86,7 @@ fn a_baseline_is_what_the_same_program_took_before() {
         shop("[total]\nallocations = '< +2 %'\n[site.parse_line]\nallocated = '<= +10KiB'\n");
     check(&workshop, &[], &["100"])
         .ended_with(2)
-        .says("against what?");
+        .says("this limit needs a baseline");
     let saved = check(&workshop, &["--save", "baseline.json"], &["100"]);
     saved.ended_with(0).says("nothing to compare with yet");
     let against = ["--baseline", "baseline.json"];

@@ -288,7 +288,7 @@ fn the_page_has_the_answer_and_a_map_and_needs_no_network() {
         .ended_with(0);
     let page = std::fs::read_to_string(page).unwrap();
     for part in [
-        "fragmentation, and no leak",
+        "fragmentation, not a leak",
         "glibc, main arena",
         "glibc, arena 2",
         "MALLOC_ARENA_MAX=2",

@@ -418,7 +418,7 @@ fn a_c_library_that_does_not_tell_objects_gives_names_of_what_is_mapped() {
             .hakmem(&[command, &process.pid()])
             .ended_with(0)
             .says("plain_site (plain.c:")
-            .says("names are those of what was mapped last");
+            .says("names are those of the libraries mapped last");
     }
     drop(process);
     let process = Waiting::start(&mut sampled(&program));

@@ -419,5 +419,5 @@ fn the_shortest_lives_outside_of_a_recording_are_named() {
     let is_it = |one: &&Value| one["program"] == text(&workshop.path("still"));
     assert_eq!(unseen.iter().filter(is_it).count(), 20, "{info}");
     said.says("/still, is statically linked, so nothing can be preloaded")
-        .says("more; 'hakmem trace info --json' lists them");
+        .says("more processes; 'hakmem trace info --json' lists them");
 }

@@ -203,7 +203,7 @@ fn what_is_no_result_is_said_in_one_line() {
     report(&["result.json", "--html", "page.html"]).is_one_line(2, line);
     report(&[".", "--csv"])
         .ended_with(2)
-        .says("show one result");
+        .says("are for a single result");
     assert!(!workshop.path("page.html").exists());
 }
 

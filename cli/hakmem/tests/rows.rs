@@ -114,7 +114,7 @@ fn a_trace_is_shown_without_what_is_folded() {
         "--fold=pool_*,make",
     ]);
     peak.ended_with(0)
-        .says("most was live")
+        .says("the peak was ")
         .says("  invoices (program.c)")
         .says("no temporary blocks");
 }

@@ -52,7 +52,7 @@ fn a_plain_program_uses_the_c_library() {
     answer
         .ended_with(1)
         .says("does not use hakmem")
-        .says("'hakmem run -- …' does");
+        .says("use 'hakmem run -- …'");
     workshop
         .hakmem(&["verify", "--expect", "glibc", text(&program)])
         .ended_with(0);

@@ -201,7 +201,7 @@ fn a_full_disk_leaves_a_whole_trace() {
         return;
     }
     let line = String::from_utf8(output.stderr).unwrap();
-    assert!(line.contains("no room left"), "{line}");
+    assert!(line.contains("no space left"), "{line}");
     // Nothing else is wrong with it.
     let warning = "hakmem: warning: t ends where the disk was full, before the program ended\n";
     assert!(line.ends_with(warning), "{line}");

@@ -154,7 +154,7 @@ def make_libraries(folder: Path) -> dict[str, Path]:
 def cpu_verdict(lines: list[str], name: str) -> str:
     """What compare reports on the CPU time of `one` and another."""
     said = next(line for line in lines if "the lightest on the CPU" in line)
-    if "no difference" in said:
+    if NO_DIFFERENCE in said:
         return NO_DIFFERENCE
     return "heavier" if said.startswith("one ") else "lighter" if said.startswith(f"{name} ") else "unclear"
 

@@ -400,7 +400,11 @@ mod tests {
         assert_eq!(headings, ["lap 1: 17 strategies", "lap 2: 9 strategies"]);
         assert_eq!(race.winner(), 0);
         let table = race.table();
-        let fates = ["undecided after 2 laps", "out after lap 2", "out after lap 1"];
+        let fates = [
+            "undecided after 2 laps",
+            "out after lap 2",
+            "out after lap 1",
+        ];
         let counts = fates.map(|fate| table.matches(fate).count());
         assert_eq!(counts, [4, 4, 8], "{table}");
     }

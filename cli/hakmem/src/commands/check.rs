@@ -249,12 +249,7 @@ fn resident(arguments: &Arguments, executable: &Executable, input: &Input) -> Re
         file.map_err(|error| failed!("/dev/null: {error}"))
     };
     let environment = environment(&Allocator::default())?;
-    let mut request = request(
-        &executable.path,
-        &arguments.command,
-        environment,
-        false,
-    )?;
+    let mut request = request(&executable.path, &arguments.command, environment, false)?;
     (request.output, request.errors) = (null()?, null()?);
     let run = Running::start(request)?.wait()?;
     if run.end != End::Exited(0) {

@@ -71,7 +71,13 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     if let Some(stats) = arguments.stats {
         prove(&executable, words, &environment, &allocator)?;
         let is_whole = stats == Stats::All;
-        return run_with_stats(&executable.path, &arguments.command, environment, &allocator, is_whole);
+        return run_with_stats(
+            &executable.path,
+            &arguments.command,
+            environment,
+            &allocator,
+            is_whole,
+        );
     }
     prove_if_possible(&executable, words, &environment, &allocator)?;
     let error = Command::new(&executable.path)

@@ -313,6 +313,58 @@ fn a_trace_that_ends_before_the_program_is_called_so_by_all_that_read_one() {
     }
 }
 
+/// One thread allocates, and another frees; at most 256 blocks of 5,000 bytes live.
+const HANDED: &str = r#"
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+enum { BLOCKS = 400000, SLOTS = 256 };
+static void *volatile slots[SLOTS];
+static void *freeing(void *none)
+{
+    for (int at = 0; at < BLOCKS; at++) {
+        while (!__atomic_load_n(&slots[at % SLOTS], __ATOMIC_ACQUIRE)) {
+            sched_yield();
+        }
+        free(slots[at % SLOTS]);
+        __atomic_store_n(&slots[at % SLOTS], NULL, __ATOMIC_RELEASE);
+    }
+    return none;
+}
+int main(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, freeing, NULL);
+    for (int at = 0; at < BLOCKS; at++) {
+        while (__atomic_load_n(&slots[at % SLOTS], __ATOMIC_ACQUIRE)) {
+            sched_yield();
+        }
+        __atomic_store_n(&slots[at % SLOTS], malloc(at * 7919u % 5000 + 1), __ATOMIC_RELEASE);
+    }
+    return pthread_join(thread, NULL);
+}
+"#;
+
+#[test]
+fn a_trace_that_ends_at_its_limit_ends_at_one_moment_for_all_threads() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("handed", HANDED, &["-pthread"]);
+    let record = ["record", "--limit", "1M", "--", text(&program)];
+    workshop
+        .hakmem(&record)
+        .ended_with(0)
+        .says("reached --limit");
+    let info = workshop.hakmem(&["trace", "info", "--json", "trace.hkt"]);
+    let info: serde_json::Value = serde_json::from_str(&info.ended_with(0).output).unwrap();
+    let process = &info["processes"][0];
+    assert_eq!(process["calls"]["foreign_free"], 0, "{info}");
+    assert_eq!(process["calls"]["implied_free"], 0, "{info}");
+    assert!(
+        process["live_bytes_peak"].as_u64().unwrap() <= 257 * 5000,
+        "{info}"
+    );
+}
+
 /// The new throws, and an exception is a block, too.
 #[test]
 fn a_new_that_fails_is_one_call() {

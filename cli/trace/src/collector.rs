@@ -140,9 +140,10 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Stops recording; the programs continue.
+    /// Stops recording; the programs continue. Their threads see it one after the other, so what they do from now on is left out.
     pub fn stop(&mut self, reason: Reason) {
         self.stopped.get_or_insert(reason);
+        self.writer.cut(now());
         self.channel.head().is_stopped.store(1, Ordering::Relaxed);
     }
 
@@ -253,12 +254,6 @@ impl<'a> Collector<'a> {
     fn drain(&mut self, index: usize) -> Result<()> {
         let ring = &self.channel.rings()[index];
         let end = self.channel.end(index);
-        if self.stopped.is_some() {
-            let last = &mut self.times[index];
-            self.channel
-                .take(index, end, 0, last, &mut News::default(), |_, _| ());
-            return Ok(());
-        }
         if ring.thread == 0 {
             self.drain_closed(ring.process)?;
             self.write_chunk()?;

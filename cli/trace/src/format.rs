@@ -295,6 +295,9 @@ pub struct Ending {
     pub may_lack_processes: bool,
     pub units_per_second: f64,
     pub end: u64,
+    /// Of some threads, events from here on are missing; so all that follow are left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_at: Option<u64>,
     /// The program's exit code, or 128 plus the signal that killed it.
     pub exit_code: Option<i32>,
 }

@@ -1,7 +1,6 @@
 //! Opens a trace, complete or cut off, and reads its records one at a time.
 
-use crate::codec::{self, ChunkHead, Decoder, get};
-use crate::event::Event;
+use crate::codec::{self, ChunkHead, get};
 use crate::format::{self, Beginning, Ending, FILE_HEAD_BYTES, Process, Tag};
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
@@ -11,6 +10,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+mod cut;
 mod stacks;
 
 const INDEX_BYTES_MAX: usize = 1 << 30;
@@ -101,6 +101,7 @@ impl Reader {
             reader.forget();
             doubts = reader.scan(is_head_whole)?;
         }
+        reader.cut()?;
         doubts.extend(reader.ended_early());
         if !doubts.is_empty() {
             let path = reader.path.shown();
@@ -480,20 +481,5 @@ impl Reader {
     /// Since the beginning of the recording.
     pub fn seconds(&self, time: u64) -> f64 {
         time.saturating_sub(self.beginning.start) as f64 / self.units_per_second()
-    }
-
-    /// Appends a chunk's events.
-    pub fn read_chunk(
-        &self,
-        chunk: &Chunk,
-        decoder: &mut Decoder,
-        events: &mut Vec<Event>,
-    ) -> Result<()> {
-        let contents = self.record(chunk.offset, Tag::Events)?;
-        decoder
-            .unpack(&contents, events)
-            .filter(|head| *head == chunk.head)
-            .map(|_| ())
-            .ok_or_else(|| self.damaged(chunk.offset, "an unreadable chunk"))
     }
 }

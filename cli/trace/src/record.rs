@@ -3,6 +3,7 @@
 use crate::channel::{Channel, TIME_SHIFT, clock::Calibration};
 use crate::collector::{Collector, now};
 use crate::format::{Beginning, Ending, Reason, Tag, Unseen};
+use crate::reader::Reader;
 use crate::writer::Writer;
 use hakmem_heap::shown::shown;
 use hakmem_lab::error::Result;
@@ -107,25 +108,23 @@ pub fn record(options: &Options) -> Result<Recorded> {
         may_lack_processes: !is_certain,
         units_per_second: units(&calibration),
         end: now(),
+        cut_at: None,
         exit_code: status.map(|status| exit_code(status).into()),
     };
     finish(collector.into_writer(), ending, processes, options)
 }
 
-fn finish(
-    writer: Writer,
-    mut ending: Ending,
-    processes: u64,
-    options: &Options,
-) -> Result<Recorded> {
-    let before = writer.events();
-    let lost = writer.finish(ending.clone())?;
-    ending.events = before - lost;
+fn finish(writer: Writer, ending: Ending, processes: u64, options: &Options) -> Result<Recorded> {
+    let ending = writer.finish(ending)?;
+    let events = match ending.cut_at {
+        Some(_) => Reader::open(&options.output)?.events(),
+        None => ending.events,
+    };
     let bytes = std::fs::metadata(&options.output).map_or(0, |data| data.len());
     let exit_code = ending.exit_code.map_or(1, |code| code as u8);
     Ok(Recorded {
         bytes,
-        events: ending.events,
+        events,
         processes,
         ending,
         exit_code,
@@ -181,6 +180,7 @@ fn collect(collector: &mut Collector, child: Child, watch: &Watch) -> Result<Opt
             signals += 1;
             if signals > 1 || had_ended {
                 collector.stop(Reason::Stopped);
+                collector.last_round()?;
                 return Ok(own_status);
             }
             pass_on(id, signal);

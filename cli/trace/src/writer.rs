@@ -37,6 +37,8 @@ pub struct Writer {
     events: u64,
     /// What did not fit has left a hole, so no events may follow.
     hole: Option<Written>,
+    /// When the first event was that is missing.
+    cut_at: Option<u64>,
 }
 
 /// Whether a record fitted.
@@ -82,6 +84,7 @@ impl Writer {
             contents: Vec::new(),
             events: 0,
             hole: None,
+            cut_at: None,
         })
     }
 
@@ -89,14 +92,23 @@ impl Writer {
         self.length
     }
 
-    pub fn events(&self) -> u64 {
-        self.events
+    /// Events from this time on may be missing.
+    pub fn cut(&mut self, time: u64) {
+        self.cut_at = Some(self.cut_at.map_or(time, |known| known.min(time)));
     }
 
     pub fn chunk(&mut self, encoder: &mut Encoder) -> Result<Written> {
-        if let Some(why) = self.hole {
-            return Ok(why);
+        let written = match self.hole {
+            Some(why) => Ok(why),
+            None => self.fitting_chunk(encoder),
+        };
+        if !matches!(written, Ok(Written::Yes)) {
+            self.cut(encoder.head().first);
         }
+        written
+    }
+
+    fn fitting_chunk(&mut self, encoder: &mut Encoder) -> Result<Written> {
         let mut contents = std::mem::take(&mut self.contents);
         contents.clear();
         encoder
@@ -173,14 +185,14 @@ impl Writer {
                 Ok(Written::Yes)
             }
             Err(error) if is_full(&error) => {
-                self.cut(self.length)?;
+                self.shorten(self.length)?;
                 Ok(Written::DiskFull)
             }
             Err(error) => Err(failed!("cannot write {}: {error}", self.path.shown())),
         }
     }
 
-    fn cut(&mut self, length: u64) -> Result<()> {
+    fn shorten(&mut self, length: u64) -> Result<()> {
         use std::io::Seek;
         self.file
             .set_len(length)
@@ -190,25 +202,25 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the end and the index. On a full disk, the last chunks are removed to make space. Returns how many events were
-    /// removed.
-    pub fn finish(mut self, mut ending: Ending) -> Result<u64> {
-        let events = self.events;
+    /// Writes the end and the index. On a full disk, the last chunks are removed to make space. Returns the end as it was written.
+    pub fn finish(mut self, mut ending: Ending) -> Result<Ending> {
         loop {
             ending.events = self.events;
+            ending.cut_at = self.cut_at;
             let tail = self.tail(&ending)?;
             if self.append(&tail)? == Written::Yes {
                 let cannot =
                     |error| failed!("cannot write {} to the disk: {error}", self.path.shown());
                 self.file.sync_all().map_err(cannot)?;
-                return self.find_again().map(|()| events - self.events);
+                return self.find_again().map(|()| ending);
             }
             let Some(last) = self.chunks.pop() else {
                 return Err(failed!("{}: the disk is full", self.path.shown()));
             };
+            self.cut(last.head.first);
             self.events -= u64::from(last.head.count);
             self.others.retain(|(_, offset)| *offset < last.offset);
-            self.cut(last.offset)?;
+            self.shorten(last.offset)?;
         }
     }
 
@@ -286,6 +298,10 @@ mod tests {
 
     /// Events that hardly become smaller.
     fn chunk(thread: u32, count: u64) -> Encoder {
+        chunk_from(0, thread, count)
+    }
+
+    fn chunk_from(time: u64, thread: u32, count: u64) -> Encoder {
         let mut encoder = Encoder::new(1, thread);
         let mut random = 1_u64;
         for number in 0..count {
@@ -293,7 +309,7 @@ mod tests {
             random ^= random >> 7;
             random ^= random << 17;
             encoder.push(Event {
-                time: number,
+                time: time + number,
                 address: random >> 16,
                 size: 1,
                 stack: 0,
@@ -311,20 +327,39 @@ mod tests {
         let path = folder.path().join("trace");
         let mut writer = Writer::create(&path, Some(64 << 10)).unwrap();
         assert_eq!(writer.chunk(&mut chunk(1, 1000)).unwrap(), Written::Yes);
-        let large = &mut chunk(1, 60_000);
-        assert_eq!(writer.chunk(large).unwrap(), Written::AtLimit);
-        assert_eq!(writer.chunk(&mut chunk(1, 10)).unwrap(), Written::AtLimit);
-        assert_eq!(writer.chunk(&mut chunk(2, 10)).unwrap(), Written::AtLimit);
+        for (thread, count) in [(1, 60_000), (1, 10), (2, 10)] {
+            let late = &mut chunk_from(1000, thread, count);
+            assert_eq!(writer.chunk(late).unwrap(), Written::AtLimit);
+        }
         // Names of what was recorded before may still fit.
         assert_eq!(writer.json(Tag::Names, &()).unwrap(), Written::Yes);
         writer.finish(Ending::default()).unwrap();
-        let counts: Vec<u32> = Reader::open(&path)
-            .unwrap()
-            .chunks
-            .iter()
-            .map(|chunk| chunk.head.count)
-            .collect();
-        assert_eq!(counts, [1000]);
+        assert_eq!(counts(&path), [(1, 1000)]);
+    }
+
+    fn counts(path: &Path) -> Vec<(u32, u32)> {
+        let reader = Reader::open(path).unwrap();
+        let heads = reader.chunks.iter().map(|chunk| chunk.head);
+        heads.map(|head| (head.thread, head.count)).collect()
+    }
+
+    /// What other threads did later would look like frees that never happened.
+    #[test]
+    fn all_threads_end_at_the_first_event_that_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        let mut writer = Writer::create(&path, Some(64 << 10)).unwrap();
+        let mut written = |time, thread, count| {
+            let mut chunk = chunk_from(time, thread, count);
+            writer.chunk(&mut chunk).unwrap()
+        };
+        assert_eq!(written(0, 1, 1000), Written::Yes);
+        assert_eq!(written(1000, 1, 500), Written::Yes);
+        assert_eq!(written(300, 2, 100), Written::Yes);
+        assert_eq!(written(700, 2, 60_000), Written::AtLimit);
+        assert_eq!(written(600, 3, 10), Written::AtLimit);
+        writer.finish(Ending::default()).unwrap();
+        assert_eq!(counts(&path), [(1, 600), (2, 100)]);
     }
 
     #[test]

@@ -143,12 +143,14 @@ struct hak_cache {
     struct hak_cache *next;                       // constant: in the list of all caches
     struct hak_list dead_link;                    // registry lock
     struct hak_cache *asked_next;                 // lock: next cache to ask for a slab (reclaim.h)
-    // A heap that ends: the thread that ends it, by the address of its hak_cache_self, which is the same in the child of a fork.
-    // Written by that thread; NULL again with the registry's lock.
-    const void *ended_by;
     _Atomic(int) thread_id; // thread: the kernel's id of the cache's latest thread
     uint32_t exit_rounds;   // thread, while it ends
-    uint64_t exit_events;   // thread, while it ends: events at the last round
+    union {
+        uint64_t exit_events; // thread, while it ends: events at the last round
+        // A heap that ends: the thread that ends it, by the address of its hak_cache_self, which is the same in the child of a
+        // fork. Written by that thread; NULL again with the registry's lock.
+        const void *ended_by;
+    };
     // Has the cache's thread ended? Lies near the owner's lock: after fork, the child writes to both in each cache, and the kernel
     // has to copy one page only.
     struct hak_life life;

@@ -94,7 +94,8 @@ void hak_heap_end(struct hak_cache *heap)
 void hak_heap_end_forked(void)
 {
     HAK_EACH_CACHE (cache) {
-        if (HAK_UNLIKELY(cache->ended_by != NULL && cache->ended_by != &hak_cache_self)) {
+        if (HAK_UNLIKELY(cache->owner.role == HAK_ROLE_HEAP && cache->ended_by != NULL &&
+                         cache->ended_by != &hak_cache_self)) {
             hak_hook_forked(cache);
             hak_heap_end(cache);
         }

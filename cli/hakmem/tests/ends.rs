@@ -115,13 +115,13 @@ fn a_profile_of_what_goes_away_is_part_and_not_lost() {
         let (answer, line) = profiled(&workshop, way, &files);
         answer
             .ended_with(0)
-            .says(&format!("{line}: this is part"))
+            .says(&format!("{line}: the result is partial"))
             .says("pass (busy) < main (busy)");
         assert!(workshop.path("graph").exists() && workshop.path("pprof").exists());
         workshop
             .hakmem(&["diff", "saved", "saved"])
             .ended_with(0)
-            .says(&format!("before: {line}: this is part"));
+            .says(&format!("before: {line}: the result is partial"));
     }
 }
 
@@ -158,7 +158,7 @@ fn why_compares_with_what_was_seen_last() {
         way.go(&mut process);
         Answer::from(child.wait_with_output().unwrap())
             .ended_with(0)
-            .says(&format!("{}: this is part", way.line(&pid)))
+            .says(&format!("{}: the result is partial", way.line(&pid)))
             .says("resident memory: ");
     }
 }

@@ -150,6 +150,6 @@ mod tests {
         assert_eq!(error.to_string(), "it is a pipe, not a regular file");
         assert!(begin.elapsed() < Duration::from_millis(500));
         let error = open(folder.path()).unwrap_err();
-        assert_eq!(error.to_string(), "it is a folder, and no regular file");
+        assert_eq!(error.to_string(), "it is a folder, not a regular file");
     }
 }

@@ -339,7 +339,7 @@ mod tests {
         }
         assert_eq!(fs::read_dir(&inside).unwrap().count(), 2);
         let again = create_new(&two).unwrap_err().to_string();
-        assert!(again.contains("leads to a file that exists"), "{again}");
+        assert!(again.contains("is a link to a file that exists"), "{again}");
     }
 
     #[test]

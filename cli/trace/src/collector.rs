@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 
 /// Events are written in large batches, or after this time. A `hakmem record` that is killed may lose this much.
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
+/// At a limit all threads end where the first event is missing. So that it is not long ago, all rings are emptied after each such
+/// part of the limit.
+const PARTS_OF_LIMIT: u64 = 16;
 const LOOK_FOR_DEAD_EVERY: Duration = Duration::from_millis(100);
 const SLEEP: Duration = Duration::from_millis(10);
 
@@ -41,6 +44,7 @@ pub struct Collector<'a> {
     writer: Writer,
     known: HashMap<usize, Known>, // by entry
     flushed: Instant,
+    flushed_length: u64,
     looked: Instant,
     /// Events of one thread's ring that are not written yet: the larger a chunk, the cheaper an event.
     encoder: Encoder,
@@ -75,6 +79,7 @@ impl<'a> Collector<'a> {
             writer,
             known: HashMap::new(),
             flushed: Instant::now(),
+            flushed_length: 0,
             looked: Instant::now(),
             encoder: Encoder::new(0, 0),
             encoders: HashMap::new(),
@@ -96,7 +101,9 @@ impl<'a> Collector<'a> {
     pub fn round(&mut self) -> Result<()> {
         let mut has_worked = self.greet()?;
         self.witness.look();
-        let is_late = self.flushed.elapsed() >= FLUSH_AFTER;
+        let part = self.writer.limit() / PARTS_OF_LIMIT;
+        let is_late = self.flushed.elapsed() >= FLUSH_AFTER
+            || self.writer.length() >= self.flushed_length.saturating_add(part);
         if self.looked.elapsed() >= LOOK_FOR_DEAD_EVERY {
             self.bury()?;
             self.looked = Instant::now();
@@ -117,6 +124,7 @@ impl<'a> Collector<'a> {
         if is_late {
             self.write_chunk()?;
             self.flushed = Instant::now();
+            self.flushed_length = self.writer.length();
         }
         if !has_worked {
             self.channel.sleep(SLEEP);

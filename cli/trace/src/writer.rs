@@ -92,6 +92,11 @@ impl Writer {
         self.length
     }
 
+    /// The most that the length may become.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// Events from this time on may be missing.
     pub fn cut(&mut self, time: u64) {
         self.cut_at = Some(self.cut_at.map_or(time, |known| known.min(time)));

@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 
 /// Events are written in large batches, or after this time. A `hakmem record` that is killed may lose this much.
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
-/// At a limit all threads end where the first event is missing. So that it is not long ago, all rings are emptied after each such
-/// part of the limit.
-const PARTS_OF_LIMIT: u64 = 16;
+/// At a limit, or on a full disk, all threads end where the first event is missing. So that it is not long ago, all rings are
+/// emptied after each such part of the room.
+const PARTS_OF_ROOM: u64 = 16;
 const LOOK_FOR_DEAD_EVERY: Duration = Duration::from_millis(100);
 const SLEEP: Duration = Duration::from_millis(10);
 
@@ -101,7 +101,7 @@ impl<'a> Collector<'a> {
     pub fn round(&mut self) -> Result<()> {
         let mut has_worked = self.greet()?;
         self.witness.look();
-        let part = self.writer.limit() / PARTS_OF_LIMIT;
+        let part = self.writer.room() / PARTS_OF_ROOM;
         let is_late = self.flushed.elapsed() >= FLUSH_AFTER
             || self.writer.length() >= self.flushed_length.saturating_add(part);
         if self.looked.elapsed() >= LOOK_FOR_DEAD_EVERY {

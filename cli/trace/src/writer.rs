@@ -9,6 +9,7 @@ use hakmem_lab::{failed, whole_file};
 use serde::Serialize;
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +29,7 @@ pub struct Writer {
     /// The length of what was written completely.
     length: u64,
     limit: u64,
+    room: u64,
     chunks: Vec<Place>,
     /// The offsets of all other records in the index.
     others: Vec<(Tag, u64)>,
@@ -72,11 +74,13 @@ impl Writer {
             let _ = std::fs::remove_file(path); // the file has no content yet
             cannot(error)
         })?;
+        let limit = limit.unwrap_or(u64::MAX);
         Ok(Writer {
             path: path.to_path_buf(),
-            file,
             length: FILE_HEAD_BYTES,
-            limit: limit.unwrap_or(u64::MAX),
+            limit,
+            room: limit.min(free_space(&file)),
+            file,
             chunks: Vec::new(),
             others: Vec::new(),
             compressor: zstd::bulk::Compressor::new(LEVEL).map_err(cannot)?,
@@ -92,9 +96,9 @@ impl Writer {
         self.length
     }
 
-    /// The most that the length may become.
-    pub fn limit(&self) -> u64 {
-        self.limit
+    /// The most that the length could become when the trace was begun.
+    pub fn room(&self) -> u64 {
+        self.room
     }
 
     /// Events from this time on may be missing.
@@ -284,6 +288,21 @@ impl Writer {
             at = *offset;
         }
         index
+    }
+}
+
+/// Of the file's disk; some file systems do not say it.
+fn free_space(file: &File) -> u64 {
+    // SAFETY: zeros are a value, and the kernel writes only there.
+    let (result, disk) = unsafe {
+        let mut disk: libc::statvfs = std::mem::zeroed();
+        (libc::fstatvfs(file.as_raw_fd(), &raw mut disk), disk)
+    };
+    let bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if result == 0 && bytes > 0 {
+        bytes
+    } else {
+        u64::MAX
     }
 }
 

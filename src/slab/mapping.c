@@ -272,8 +272,8 @@ bool hak_mapping_resize(struct hak_run *mapping, size_t bytes)
         mapping->zeroed = false;
     }
     hak_lock_drop(&hak_arena.lock);
-    if (bytes < old_bytes &&
-        !done) { // it stays as long as it was, but what the program gave up has gone
+    // Refused: it stays as long as it was, but what the program gave up has gone.
+    if (bytes < old_bytes && !done) {
         mapping->zeroed = false;
         return true;
     }

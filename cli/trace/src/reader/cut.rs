@@ -21,7 +21,7 @@ impl Reader {
         decoder
             .unpack(&contents, events)
             .filter(|head| is_part(&chunk.head, head))
-            .ok_or_else(|| self.damaged(chunk.offset, "a chunk that cannot be understood"))?;
+            .ok_or_else(|| self.damaged(chunk.offset, "an unreadable chunk"))?;
         events.truncate(start + chunk.head.count as usize);
         Ok(())
     }

@@ -84,8 +84,9 @@ void hak_ended_look(void)
     hak_store_release(&hand, cache); // pairs with: hak_ended_look
 }
 
-// Blocks are checked when they go into their slabs: those in magazines now, at the latest. A cache whose lock is held
-// is left out: a signal handler may have called exit inside a call of ours.
+// Blocks are checked when they go into their slabs: those in magazines now, at the latest. A magazine in which nothing is
+// wrong is only read: in a process that ends soon after its fork, the kernel has to copy each page that is written. A cache
+// whose lock is held is left out: a signal handler may have called exit inside a call of ours.
 static void look_at(struct hak_cache *cache, bool is_own)
 {
     if (!hak_lock_try(&cache->owner.lock)) {
@@ -94,7 +95,11 @@ static void look_at(struct hak_cache *cache, bool is_own)
     const bool has_no_thread = hak_load_relaxed(&cache->owner.is_whole);
     if (is_own || has_no_thread) {
         hak_remote_drain(cache, &cache->owner, HAK_REMOTE_ALL);
-        hak_magazine_flush_all(cache);
+        HAK_EACH_MAGAZINE (cache, size_class) {
+            if (!hak_magazine_is_sound(cache, size_class)) {
+                hak_magazine_flush(cache, size_class);
+            }
+        }
     }
     if (has_no_thread) {
         hak_hook_flush(cache);

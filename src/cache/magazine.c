@@ -138,8 +138,7 @@ static void put_back(struct hak_cache *cache,
     }
 }
 
-// Flush the whole magazine.
-static void magazine_empty(struct hak_cache *cache, unsigned size_class)
+void hak_magazine_flush(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
@@ -152,11 +151,32 @@ static void magazine_empty(struct hak_cache *cache, unsigned size_class)
     hak_cache_set_top(cache, size_class, magazine->base + 1);
 }
 
+// How many blocks are compared with each other at most.
+enum { SOUND_MOST = 128 };
+
+bool hak_magazine_is_sound(const struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->owner.lock)
+{
+    const struct hak_magazine *magazine = &cache->magazines[size_class];
+    const hak_place *places = &magazine->base[magazine->bottom + 1];
+    const uint32_t count = hak_magazine_held(cache, size_class) - magazine->bottom;
+    bool is_sound = count <= SOUND_MOST;
+    for (uint32_t i = 0; i < count && is_sound; i++) {
+        const void *block = hak_place_load(&places[i]);
+        is_sound = HAK_MAP_TAG(hak_map_entry(block)) == cache->owner.tag &&
+                   hak_slab_is_out(hak_slab_owned(block), block);
+        for (uint32_t before = 0; before < i && is_sound; before++) {
+            is_sound = hak_place_load(&places[before]) != block;
+        }
+    }
+    return is_sound;
+}
+
 void hak_magazine_shrink(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {
     if (cache->magazines[size_class].places_log2 > least_log2(size_class)) {
-        magazine_empty(cache, size_class);
+        hak_magazine_flush(cache, size_class);
         magazine_resize(cache, size_class, least_log2(size_class));
     }
 }
@@ -173,7 +193,7 @@ bool hak_magazine_shrink_one(struct hak_cache *cache, unsigned growing)
         }
         if (size_class != growing && magazine->places_log2 > least_log2(size_class) &&
             !magazine->is_used) {
-            magazine_empty(cache, size_class);
+            hak_magazine_flush(cache, size_class);
             return magazine_resize(cache, size_class, least_log2(size_class));
         }
         magazine->is_used = false;
@@ -217,7 +237,7 @@ static void magazine_end(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {
     if (cache->magazines[size_class].base != NULL) {
-        magazine_empty(cache, size_class);
+        hak_magazine_flush(cache, size_class);
         set_places(cache, size_class, NULL, 0);
     }
     hak_cache_set_top(cache, size_class, &hak_nothing[1]);
@@ -267,7 +287,7 @@ bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
         const bool has_moved =
             (uint16_t)hak_cache_place(cache, size_class) != magazine->tidied_place;
         if (!magazine->is_used && !has_moved) {
-            magazine_empty(cache, size_class);
+            hak_magazine_flush(cache, size_class);
         }
         magazine->is_used = false;
         magazine->tidied_place = (uint16_t)hak_cache_place(cache, size_class);
@@ -398,7 +418,7 @@ void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *bloc
 void hak_magazine_flush_all(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     HAK_EACH_MAGAZINE (cache, size_class) {
-        magazine_empty(cache, size_class);
+        hak_magazine_flush(cache, size_class);
     }
 }
 

@@ -37,6 +37,12 @@ HAK_INTERNAL bool hak_magazine_start_if_due(struct hak_cache *cache, unsigned si
 // Make room in the full magazine of a class and put `block` into it. Without a magazine, into its slab.
 HAK_INTERNAL void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *block)
     HAK_REQUIRES(&cache->owner.lock);
+// Flush the class's magazine.
+HAK_INTERNAL void hak_magazine_flush(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->owner.lock);
+// Would a flush of the class's magazine find no misuse? Reads only. False also if the magazine has many blocks.
+HAK_INTERNAL bool hak_magazine_is_sound(const struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->owner.lock);
 // Flush all magazines.
 HAK_INTERNAL void hak_magazine_flush_all(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 // The same, and end the magazines.

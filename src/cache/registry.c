@@ -24,6 +24,16 @@ static uint32_t tag_bits(enum hak_owner_role role)
     return role == HAK_ROLE_HEAP ? HAK_TAG_HEAP : role == HAK_ROLE_THREAD ? 0 : HAK_TAG_APART;
 }
 
+// Written before it is read: a read would make a page of zeros resident first, and the first write would fault again. A heap
+// may need fewer pages.
+static void touch(struct hak_cache *cache)
+{
+    volatile char *bytes = (volatile char *)cache;
+    for (size_t at = 0; at < sizeof *cache; at += hak_os_page_bytes()) {
+        bytes[at] = 0;
+    }
+}
+
 // Step add of registry.pml.
 static struct hak_cache *registry_add_locked(enum hak_owner_role role)
     HAK_REQUIRES(&hak_registry.lock)
@@ -32,6 +42,9 @@ static struct hak_cache *registry_add_locked(enum hak_owner_role role)
         hak_registry.count < HAK_OWNERS_MOST ? hak_pool_take(sizeof *cache) : NULL;
     if (cache == NULL) {
         return NULL;
+    }
+    if (role != HAK_ROLE_HEAP) {
+        touch(cache);
     }
     for (unsigned top = 0; top < HAK_TOPS; top++) {
         hak_store_relaxed(&cache->top[top], &hak_nothing[1]);

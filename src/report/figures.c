@@ -214,16 +214,19 @@ size_t hak_stats_json(char *text, size_t bytes)
     return hak_figures_json(&figures, text, bytes);
 }
 
-// In a mapping of its own, as the program may have little stack left by then.
-static void report(size_t (*show)(const struct hak_figures *, char *, size_t),
-                   const struct hak_figures *figures,
-                   const char *file)
+// Within wait_ms (0: however long it takes). Not inlined, as the figures take more than a page of the stack. The text has a
+// mapping of its own, as the program may have little stack left by then.
+static HAK_NOINLINE void report(unsigned wait_ms,
+                                size_t (*show)(const struct hak_figures *, char *, size_t),
+                                const char *file)
 {
+    struct hak_figures figures;
+    hak_figures_read(&figures, wait_ms);
     char *text = hak_os_map(HAK_FIGURES_BYTES);
     if (text == NULL) {
         return;
     }
-    const size_t length = show(figures, text, HAK_FIGURES_BYTES);
+    const size_t length = show(&figures, text, HAK_FIGURES_BYTES);
     if (file == NULL) {
         hak_os_print(text, length);
     } else {
@@ -234,9 +237,7 @@ static void report(size_t (*show)(const struct hak_figures *, char *, size_t),
 
 void hak_figures_print(void)
 {
-    struct hak_figures figures;
-    hak_figures_read(&figures, 0);
-    report(hak_figures_text, &figures, NULL);
+    report(0, hak_figures_text, NULL);
 }
 
 void hak_hook_stopping(void)
@@ -245,8 +246,8 @@ void hak_hook_stopping(void)
     if (hak_load_relaxed(&hak_options.stats) == 0) {
         return;
     }
+    // It may take no longer than this: exit may have been called in the middle of a call of ours.
+    enum { WAIT_MS = 100 };
     const bool is_file = *file != '\0';
-    struct hak_figures figures;
-    hak_figures_read(&figures, 100); // exit may have been called in the middle of a call of ours
-    report(is_file ? hak_figures_json : hak_figures_text, &figures, is_file ? file : NULL);
+    report(WAIT_MS, is_file ? hak_figures_json : hak_figures_text, is_file ? file : NULL);
 }

@@ -1,5 +1,6 @@
 // Magazines: filled, spilled and grown without losing a block. Their budget: budget_test.c.
 #include "base/options.h"
+#include "cache/ended.h"
 #include "cache/fast_path.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
@@ -144,6 +145,53 @@ static size_t held_in(unsigned size_class)
     return (size_t)(hak_cache_self->top[size_class] - magazine(size_class)->base) - 1;
 }
 
+static bool is_sound(unsigned size_class)
+{
+    struct hak_cache *cache = hak_cache_self;
+    hak_lock_take(&cache->owner.lock);
+    const bool is = hak_magazine_is_sound(cache, size_class);
+    hak_lock_drop(&cache->owner.lock);
+    return is;
+}
+
+// What is wrong in a magazine can be seen without writing: a block that is there twice, and one that is in its slab, too.
+static void a_look_finds_double_frees(void)
+{
+    struct hak_cache *cache = new_thread();
+    take(CLASS, 40);
+    free_newest(20);
+    UNIT_CHECK(is_sound(CLASS));
+    give(held_blocks[held_count - 1]);
+    UNIT_CHECK(is_sound(CLASS));
+    give(held_blocks[held_count - 1]);
+    UNIT_CHECK(!is_sound(CLASS));
+
+    cache = new_thread();
+    take(CLASS, 40);
+    void *block = held_blocks[held_count - 1];
+    free_newest(1);
+    hak_lock_take(&cache->owner.lock);
+    hak_magazine_flush(cache, CLASS);
+    hak_lock_drop(&cache->owner.lock);
+    UNIT_CHECK(is_sound(CLASS)); // it is empty
+    give(block);
+    UNIT_CHECK(!is_sound(CLASS));
+}
+
+// When the process ends, magazines are only looked at: in a child of a fork, each page that is written is copied.
+static void the_end_of_the_process_leaves_magazines_as_they_are(void)
+{
+    new_thread();
+    take(CLASS, 40);
+    free_newest(20);
+    const size_t held = held_in(CLASS);
+    hak_ended_process();
+    UNIT_EQUAL(held_in(CLASS), held);
+    give(held_blocks[held_count - 1]);
+    give(held_blocks[held_count - 1]);
+    UNIT_DIES(hak_ended_process(), "double free: ");
+}
+
 enum { LARGEST = HAK_SMALL_CLASSES - 1, IN_A_MIB = HAK_MIB(1) / HAK_SMALL_MAX };
 
 // Blocks that come and go cause nothing, nor do large ones; slabs that grow may take what was not in use
@@ -197,5 +245,7 @@ int main(void)
     only_growth_empties_what_is_not_in_use();
     growth_leaves_what_the_fast_paths_use();
     flushing_finds_double_frees();
+    a_look_finds_double_frees();
+    the_end_of_the_process_leaves_magazines_as_they_are();
     return 0;
 }

@@ -1,9 +1,11 @@
 // trim.c -- malloc_trim and mallopt: what a program may ask of the heap.
 
+#include "base/bits.h"
 #include "cache/dying.h"
 #include "cache/sweep.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
+#include "slab/ranges.h"
 
 size_t hak_trim(void)
 {
@@ -14,8 +16,9 @@ size_t hak_trim(void)
 
 // The parameters, by their numbers in malloc.h, which not every C library has.
 enum {
-    // between these two: ARENA_TEST, PERTURB, CHECK_ACTION, MMAP_MAX, MMAP_THRESHOLD, TOP_PAD
+    // between these two: ARENA_TEST, CHECK_ACTION, MMAP_MAX, MMAP_THRESHOLD, TOP_PAD
     ARENA_MAX = -8,
+    PERTURB = -6,
     TRIM_THRESHOLD = -1,
     MXFAST = 1,
 };
@@ -27,14 +30,34 @@ static int trim(size_t pad)
     return hak_trim() > 0;
 }
 
-// 1: accepted. Most parameters are about the C library's algorithm and have no meaning here. The one
-// that limits the memory that waits for reuse has.
+// Less may not wait before it is purged at once: that would cost each large free a system call.
+#    define WAITS_LEAST HAK_MIB(2)
+
+// A negative threshold is the C library's -1: free memory stays. Otherwise up to `threshold` bytes may wait: one option says from
+// where on the sweeper purges what is old, another beyond what memory is purged at once.
+static bool set_threshold(int threshold)
+{
+    if (threshold < 0) {
+        return hak_option_set("free_policy", HAK_FREE_KEEP);
+    }
+    const uint64_t bytes = (uint64_t)threshold;
+    const bool kept = hak_ranges_policy() == HAK_FREE_KEEP;
+    return (!kept || hak_option_set("free_policy", HAK_FREE_NOW)) &&
+           hak_option_set("purge_start_bytes", bytes) &&
+           hak_option_set("dirty_bytes", bytes > WAITS_LEAST ? bytes : WAITS_LEAST);
+}
+
+// 1: accepted. Most parameters are about the C library's algorithm, have no meaning here, and leave nothing for a program to rely on.
+// But one that asks for M_PERTURB relies on blocks being filled, which is an option of the start here (zero_on_free).
 static int option(int parameter, int value)
 {
-    if (value >= 0 && parameter == TRIM_THRESHOLD) {
-        return hak_option_set("purge_start_bytes", (uint64_t)value);
+    if (parameter == TRIM_THRESHOLD) {
+        return set_threshold(value);
     }
-    return (parameter >= ARENA_MAX && parameter <= TRIM_THRESHOLD) || parameter == MXFAST;
+    if (parameter == PERTURB) {
+        return value == 0;
+    }
+    return (parameter >= ARENA_MAX && parameter < TRIM_THRESHOLD) || parameter == MXFAST;
 }
 
 HAK_ALSO(int, malloc_trim, (size_t), trim);

@@ -7,7 +7,9 @@
 #include <stdio.h>
 
 #define M_ARENA_MAX      (-8)
+#define M_PERTURB        (-6)
 #define M_MMAP_THRESHOLD (-3)
+#define M_TOP_PAD        (-2)
 #define M_TRIM_THRESHOLD (-1)
 
 struct mallinfo {

@@ -9,6 +9,7 @@
 #include "cache/dying.h"
 #include "front/nearest.h"
 #include "hakmem/hakmem.h"
+#include "os/os.h"
 #include "os/say.h"
 #include "slab/defaults.h"
 
@@ -141,6 +142,20 @@ bool hak_option_parse(const struct hak_option_row *option, const char *text, uin
     return parse_number(text, value) && *value >= option->least && *value <= option->most;
 }
 
+// The folder that a relative path of a file starts from, with a / at its end; "" for all else. The program may go to another folder,
+// or take its rights away, before the file is written.
+static size_t take_folder(const struct hak_option_row *option, const char *text, struct place place)
+{
+    size_t length = 0;
+    if (option->kind == HAK_OPTION_FILE && *text != '/') {
+        length = hak_os_folder(place.text, place.bytes);
+    }
+    if (length > 0 && length < place.bytes - 1 && place.text[length - 1] != '/') {
+        place.text[length++] = '/';
+    }
+    return length;
+}
+
 // A text, or the name of a file: anything that does not begin with a digit.
 static bool take_file(const struct hak_option_row *option, const char *text)
 {
@@ -148,7 +163,8 @@ static bool take_file(const struct hak_option_row *option, const char *text)
     const struct place place = file_place(value_of(option));
     const bool is_name = length > 0 && length < place.bytes && (*text < '0' || *text > '9');
     if (is_name) {
-        memcpy(place.text, text, length + 1);
+        const size_t folder = take_folder(option, text, place);
+        memcpy(place.text + (length < place.bytes - folder ? folder : 0), text, length + 1);
     }
     return is_name;
 }

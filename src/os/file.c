@@ -73,6 +73,13 @@ size_t hak_os_read_file(const char *path, char *text, size_t bytes)
     return (size_t)length;
 }
 
+size_t hak_os_folder(char *path, size_t bytes)
+{
+    // Its length with the final 0. A folder outside the process's root has no path: "(unreachable)/…".
+    const long length = hak_syscall(SYS_getcwd, (long)path, (long)bytes, 0, 0, 0, 0);
+    return hak_syscall_failed(length) || path[0] != '/' ? 0 : (size_t)length - 1;
+}
+
 size_t hak_os_count_lines(const char *path)
 {
     char text[1024];

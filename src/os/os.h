@@ -216,6 +216,8 @@ HAK_INTERNAL bool hak_os_has_one_task(void);
 // C library's munmap nor our mmap.
 HAK_INTERNAL void hak_os_thread_ends(void);
 
+// Write the path of the folder that relative paths start from. Returns its length, less than `bytes`; 0: it is not known.
+HAK_INTERNAL size_t hak_os_folder(char *path, size_t bytes);
 // Write to stderr, as much as it takes.
 HAK_INTERNAL void hak_os_print(const char *text, size_t length);
 // Append to a file, which is created if it does not exist. False when not all could be written.

@@ -2,13 +2,14 @@
 // native only
 // with features
 // With HAKMEM_STATS=1 a table is printed on stderr when the program ends; with the name of a file, each process appends a line
-// of JSON to it.
+// of JSON to it. A relative name is relative to the folder in which the program starts, wherever it goes.
 #include "../support/nameless.h"
 
 enum { BLOCKS = 1000, BYTES = 200 };
 
 static int use_memory(void)
 {
+    HT_CHECK(chdir("/") == 0, "no way to the root");
     for (int i = 0; i < BLOCKS; i++) {
         HT_CHECK(malloc(BYTES) != NULL, "no block");
     }
@@ -38,6 +39,19 @@ static size_t read_all(int file, char *text, size_t bytes)
     return length;
 }
 
+static void check_relative(const char *path, int file, char *text, size_t bytes)
+{
+    static const char proc[] = "/proc/";
+    const int folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    HT_CHECK(folder >= 0 && ftruncate(file, 0) == 0, "cannot be emptied");
+    HT_CHECK(chdir(proc) == 0, "no /proc");
+    run(path + strlen(proc), STDERR_FILENO);
+    HT_CHECK(fchdir(folder) == 0, "no way back");
+    close(folder);
+    const size_t length = read_all(file, text, bytes);
+    HT_CHECK(length > 0 && text[0] == '{', "nothing where the program started: '%.80s'", text);
+}
+
 int main(int count, char **arguments)
 {
     (void)arguments;
@@ -65,6 +79,7 @@ int main(int count, char **arguments)
     HT_CHECK(of_class != NULL, "the class is not there: '%s'", text);
     const char *live = strstr(of_class, "\"live_blocks\":");
     HT_CHECK(live != NULL && atol(live + 14) >= BLOCKS, "in '%.200s'", of_class);
+    check_relative(path, file, text, sizeof text);
     HT_CHECK(ftruncate(file, 0) == 0 && lseek(file, 0, SEEK_SET) == 0, "cannot be emptied");
     run("/proc/no/such/folder", file); // stderr then has the reason
     read_all(file, text, sizeof text);

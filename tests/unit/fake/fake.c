@@ -480,14 +480,6 @@ void hak_os_print(const char *text, size_t length)
     hak_fake.printed[hak_fake.printed_bytes] = '\0';
 }
 
-// What is printed and what is appended to files form one text.
-bool hak_os_append(const char *path, const char *text, size_t length)
-{
-    (void)path;
-    hak_os_print(text, length);
-    return true;
-}
-
 void hak_os_abort(void)
 {
     if (hak_fake.death != NULL) {

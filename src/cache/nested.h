@@ -10,17 +10,26 @@
 // may live for as long as the program likes, and is freed like any other block. A block freed inside such a call waits for the
 // next slow path outside of it.
 //
+// The same holds for a function of the program's that we call with all locks held (report/visit.h).
+//
 // A block has a header. The block and its header take a power of two of bytes, which serves blocks of that size for good.
 #pragma once
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "cache/dying.h"
 #include "cache/request.h"
 #include "meta/map.h"
 #include "meta/size_class.h"
 
 // Is the calling thread inside such a call?
 HAK_INTERNAL extern HAK_TLS bool hak_is_nested;
+
+// May the calling thread wait for our locks? Not inside such a call, as it may hold them; nor in a process that ends for a misuse.
+HAK_INLINE bool hak_nested_may_wait(void)
+{
+    return !hak_is_nested && !hak_dying_now();
+}
 
 // Called before and after such a call; the second takes what the first returned.
 HAK_INTERNAL void *hak_nested_begin(void);

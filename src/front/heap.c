@@ -34,7 +34,7 @@ struct hak_heap *hak_heap_create(void)
 
 void hak_heap_destroy(struct hak_heap *heap)
 {
-    if (heap != NULL && !hak_dying_now()) {
+    if (heap != NULL && hak_nested_may_wait()) {
         hak_heap_end(cache_of(heap));
         hak_sweeper_wanted(0);
     }

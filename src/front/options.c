@@ -6,7 +6,7 @@
 
 #include "base/format.h"
 #include "base/number.h"
-#include "cache/dying.h"
+#include "cache/nested.h"
 #include "front/nearest.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
@@ -290,7 +290,7 @@ bool hak_option_set(const char *name, uint64_t value)
 {
     const struct hak_option_row *option = hak_option_named(name, strlen(name));
     if (option == NULL || option->when == HAK_OPTION_AT_START || value < option->least ||
-        value > option->most || hak_dying_now()) {
+        value > option->most || !hak_nested_may_wait()) {
         return false;
     }
     hak_defaults_choose(value_of(option), value, HAK_FROM_PROGRAM);

@@ -1,7 +1,7 @@
 // trim.c -- malloc_trim and mallopt: what a program may ask of the heap.
 
 #include "base/bits.h"
-#include "cache/dying.h"
+#include "cache/nested.h"
 #include "cache/sweep.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
@@ -9,7 +9,7 @@
 
 size_t hak_trim(void)
 {
-    return !hak_dying_now() ? hak_sweep_everything() : 0;
+    return hak_nested_may_wait() ? hak_sweep_everything() : 0;
 }
 
 #ifndef HAK_NO_OVERRIDE

@@ -1,11 +1,12 @@
 // profile.c -- switching the sampling of allocations on and off (profile/sampler.h).
+#include "cache/nested.h"
 #include "hakmem/hakmem.h"
 #include "profile/sample.h"
 #include "profile/sampler.h"
 
 bool hak_profile_start(size_t sample_bytes)
 {
-    if (sample_bytes == 0) {
+    if (sample_bytes == 0 || !hak_nested_may_wait()) {
         return false;
     }
     hak_store_relaxed(&hak_samples.lease_ns, 0); // the program's, no tool's any more
@@ -16,6 +17,7 @@ bool hak_profile_start(size_t sample_bytes)
 
 void hak_profile_stop(void)
 {
-    hak_option_set("sample_bytes", 0);
-    hak_sampler_kick();
+    if (hak_option_set("sample_bytes", 0)) {
+        hak_sampler_kick();
+    }
 }

@@ -1,6 +1,6 @@
 // describe.c -- what an address is.
 #include "base/atomic.h"
-#include "cache/dying.h"
+#include "cache/nested.h"
 #include "cache/seen.h"
 #include "hakmem/hakmem.h"
 #include "meta/map.h"
@@ -67,7 +67,7 @@ bool hak_describe(const void *address, struct hak_block_info *info)
     address = hak_tag_off(address);
     struct hak_run *run = hak_run_of(address);
     *info = (struct hak_block_info){.kind = HAK_BLOCK_FOREIGN};
-    while (run != NULL && !hak_dying_now()) {
+    while (run != NULL && (hak_nested_may_wait() || hak_visit_is_own())) {
         struct hak_owner *owner = NULL;
         const bool is_small = run->state == HAK_RUN_SLAB;
         if (!is_small) {

@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "base/options.h"
 #include "cache/cache.h"
-#include "cache/dying.h"
 #include "cache/hooks.h"
+#include "cache/nested.h"
 #include "cache/registry.h"
 #include "cache/world.h"
 #include "failures/failure.h"
@@ -181,9 +181,9 @@ static void count_all(struct hak_figures *figures)
 
 void hak_figures_read(struct hak_figures *figures, unsigned wait_ms)
 {
-    *figures = (struct hak_figures){.is_walked = !hak_dying_now()};
+    *figures = (struct hak_figures){.is_walked = hak_nested_may_wait()};
     if (!figures->is_walked) {
-        // The thread that holds the locks may have ended.
+        // The thread that holds the locks may have ended, or be this one.
     } else if (wait_ms == 0) {
         hak_world_lock();
     } else {

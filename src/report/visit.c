@@ -6,7 +6,7 @@
 #include "report/visit.h"
 #include "base/bits.h"
 #include "cache/cache.h"
-#include "cache/dying.h"
+#include "cache/nested.h"
 #include "cache/seen.h"
 #include "cache/world.h"
 #include "hakmem/hakmem.h"
@@ -159,7 +159,7 @@ bool hak_visit_blocks(struct hak_heap *heap,
         .visit = visitor,
         .argument = argument,
     };
-    if (hak_dying_now()) {
+    if (!hak_nested_may_wait()) {
         return false;
     }
     hak_world_lock();
@@ -167,10 +167,13 @@ bool hak_visit_blocks(struct hak_heap *heap,
     if (done) {
         hak_lock_is_held(&hak_arena.lock);
         hak_store_relaxed(&walker, hak_os_thread_mark());
+        void *before = hak_nested_begin(); // the visitor may allocate and free
         done = visit_all_locked(&visit);
+        hak_nested_end(before);
         hak_store_relaxed(&walker, 0);
         hak_os_discard(visit.waiting.places, table_bytes(&visit.waiting));
     }
     hak_world_unlock();
+    hak_nested_free_waiting();
     return done;
 }

@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "base/number.h"
 #include "base/options.h"
+#include "cache/nested.h"
 #include "front/options.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
@@ -189,7 +190,8 @@ bool hak_site_rule(const char *where, const char *ways)
 {
     char where_text[LINE_BYTES];
     char ways_text[LINE_BYTES];
-    if (strlen(where) >= sizeof where_text || strlen(ways) >= sizeof ways_text) {
+    if (strlen(where) >= sizeof where_text || strlen(ways) >= sizeof ways_text ||
+        !hak_nested_may_wait()) {
         return false;
     }
     memcpy(where_text, where, strlen(where) + 1);

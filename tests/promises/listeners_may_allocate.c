@@ -2,7 +2,8 @@
 // sleeps
 // not tagged: it compares addresses, which have tags there
 // A listener to munmap, madvise and mremap may allocate and free in its calls: blocks that it keeps beyond the call, blocks that
-// the program has allocated before, large ones, and by any function of the malloc family. A heap may refuse.
+// the program has allocated before, large ones, and by any function of the malloc family. A heap may refuse, and what would have to wait for the
+// thread's own locks does nothing.
 #include "../support/own_munmap.h"
 
 #include "../support/api.h"
@@ -17,6 +18,40 @@ static char *of_the_program[KEPT];
 static unsigned given_count;
 static struct hak_heap *heap;
 static __typeof__(hak_heap_malloc) *allocate_from;
+
+static __typeof__(hak_heap_destroy) *destroy;
+static __typeof__(hak_visit_blocks) *visit_blocks;
+static __typeof__(hak_stats_read) *read_stats;
+static __typeof__(hak_option_set) *set_option;
+static __typeof__(hak_describe) *describe;
+
+static bool see(void *block, size_t bytes, void *argument)
+{
+    (void)block;
+    (void)bytes;
+    (void)argument;
+    return true;
+}
+
+// None of these may wait for ever. A heap refuses nothing where the munmap is not hakmem's.
+static void ask_for_more(void)
+{
+    struct hak_stats stats;
+    struct hak_block_info info;
+    void *block = allocate_from(heap, 40);
+    if (block != NULL) {
+        free(block);
+        return;
+    }
+    HT_CHECK(mallinfo2().uordblks == 0, "figures under locks of its own");
+    read_stats(&stats);
+    HT_CHECK(stats.live_bytes == 0, "figures under locks of its own");
+    HT_CHECK(malloc_trim(0) == 0, "given back inside of giving back");
+    HT_CHECK(!visit_blocks(NULL, see, NULL), "visited inside");
+    HT_CHECK(!set_option("decay_ms", 500), "an option set inside");
+    describe(of_the_program[KEPT - 1], &info);
+    destroy(heap); // is used again below
+}
 
 static void allocate(void)
 {
@@ -43,6 +78,7 @@ static void allocate(void)
     }
     free(allocate_from(heap, 40));
     free(allocate_from(heap, 100000));
+    ask_for_more();
     if (kept_count < KEPT) {
         kept[kept_count] = malloc(100);
         HT_CHECK(kept[kept_count] != NULL, "malloc failed inside");
@@ -101,7 +137,16 @@ int main(void)
     HT_API(hak_heap_create);
     HT_API(hak_heap_malloc);
     HT_API(hak_heap_destroy);
+    HT_API(hak_visit_blocks);
+    HT_API(hak_stats_read);
+    HT_API(hak_option_set);
+    HT_API(hak_describe);
     allocate_from = api_hak_heap_malloc;
+    destroy = api_hak_heap_destroy;
+    visit_blocks = api_hak_visit_blocks;
+    read_stats = api_hak_stats_read;
+    set_option = api_hak_option_set;
+    describe = api_hak_describe;
     heap = api_hak_heap_create();
     for (unsigned i = 0; i < KEPT; i++) {
         const size_t size = i % 100 == 0 ? 200000 : 16 + i % 900;

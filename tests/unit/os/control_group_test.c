@@ -89,6 +89,39 @@ static void version_1_limits(void)
     expect(files, 100000000, 4);
 }
 
+// As in containers inside containers: 13 lines of 600 characters, and the one that counts comes last.
+static void many_long_lines_are_read(void)
+{
+    static char path[600];
+    static char groups[16000];
+    static char file[700];
+    size_t length = 0;
+    memset(path, 'a', sizeof path - 1);
+    for (int i = 0; i < 12; i++) {
+        length += (size_t)snprintf(
+            groups + length, sizeof groups - length, "%d:name=n%d:/%s\n", 13 - i, i, path);
+    }
+    snprintf(groups + length, sizeof groups - length, "1:memory:/%s\n", path);
+    snprintf(file, sizeof file, "/sys/fs/cgroup/memory/%s/memory.limit_in_bytes", path);
+    const struct hak_fake_file files[] = {
+        {"/proc/self/cgroup", groups}, {file, "100000000\n"}, {NULL, NULL}};
+    expect(files, 100000000, 8);
+}
+
+// A path of more than the 1,024 characters that were enough for years.
+static void a_long_path_is_read(void)
+{
+    static char path[3000];
+    static char groups[3100];
+    static char file[3100];
+    memset(path, 'a', sizeof path - 1);
+    snprintf(groups, sizeof groups, "1:memory:/%s\n", path);
+    snprintf(file, sizeof file, "/sys/fs/cgroup/memory/%s/memory.limit_in_bytes", path);
+    const struct hak_fake_file files[] = {
+        {"/proc/self/cgroup", groups}, {file, "100000000\n"}, {NULL, NULL}};
+    expect(files, 100000000, 8);
+}
+
 static void expect_use(const struct hak_fake_file *files, size_t limit_bytes, size_t used_bytes)
 {
     hak_fake.files = files;
@@ -168,6 +201,8 @@ int main(void)
     a_container_is_its_own_root();
     a_container_with_the_hosts_names();
     version_1_limits();
+    many_long_lines_are_read();
+    a_long_path_is_read();
     the_group_with_the_least_room_counts();
     version_1_says_it_in_other_words();
     nonsense_does_not_limit();

@@ -118,6 +118,10 @@ HAK_EXPORT void *reallocarray(void *block, size_t count, size_t bytes)
 {
     size_t all;
     if (__builtin_mul_overflow(count, bytes, &all)) {
+        if (hak_recorder_enter()) {
+            hak_record(EVENT_MALLOC, NULL, SIZE_MAX); // as calloc's
+            hak_within_leave(NULL);
+        }
         errno = ENOMEM;
         return NULL;
     }

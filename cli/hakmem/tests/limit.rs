@@ -63,3 +63,22 @@ fn a_replay_says_with_which_call_a_limit_is_exceeded() {
         .ended_with(2)
         .says("a limit is a size such as 384MiB");
 }
+
+/// calloc and reallocarray multiply.
+#[test]
+fn a_product_that_is_too_large_is_a_failed_call() {
+    let workshop = Workshop::open();
+    let source = "#define _GNU_SOURCE\n#include <stdint.h>\n#include <stdlib.h>\nint main(void)\n{\n\
+        volatile size_t half = SIZE_MAX / 2;\n    void *kept = malloc(100);\n    for (int i = 0; i < 9; i++) {\n\
+        if (calloc(half, 3) != NULL || reallocarray(NULL, half, 3) != NULL ||\n\
+        reallocarray(kept, half, 3) != NULL) {\n            return 1;\n        }\n    }\n    free(kept);\n    return 0;\n}\n";
+    let program = workshop.compile("products", source, &[]);
+    workshop
+        .hakmem(&["record", "--", text(&program)])
+        .ended_with(0);
+    let said = workshop.hakmem(&["trace", "info", "trace.hkt", "--json"]);
+    let value: Value = serde_json::from_str(&said.output).unwrap();
+    let process = &value["processes"][0];
+    assert_eq!(process["calls"]["failed"], 3 * 9, "{process}");
+    assert_eq!(process["live_blocks_end"], 0, "{process}");
+}

@@ -306,10 +306,20 @@ fn who_is_slow_keeps_nobody_waiting() {
         .unwrap();
     let mut answer = String::new();
     let read = other.read_to_string(&mut answer);
+    let mut checker = TcpStream::connect(&address).unwrap();
+    checker.write_all(b"HEAD / HTTP/1.1\r\n\r\n").unwrap();
+    let mut head = String::new();
+    checker.read_to_string(&mut head).unwrap();
     send("-TERM", &child);
     child.wait().unwrap();
     read.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    let (length, rest) = head.split_once("Content-Length: ").expect(&head);
+    assert!(length.starts_with("HTTP/1.1 200 OK"), "{head}");
+    assert!(
+        !rest.starts_with("0\r") && head.ends_with("\r\n\r\n"),
+        "{head}"
+    );
     assert!(!slow.join().unwrap(), "it was listened to for ten seconds");
 }
 

@@ -238,12 +238,12 @@ fn answer(mut stream: TcpStream, pid: i32) -> std::io::Result<()> {
         .next()
         .map(|path| path.split('?').next().unwrap_or(path));
     let (status, body) = match (method, path) {
-        (Some("GET"), Some("/metrics" | "/")) => match read(pid) {
+        (Some("GET" | "HEAD"), Some("/metrics" | "/")) => match read(pid) {
             Ok(text) => ("200 OK", text),
             Err(error) => ("503 Service Unavailable", format!("{error}\n")),
         },
-        (Some("GET"), _) => ("404 Not Found", "the metrics are at /metrics\n".into()),
-        _ => ("405 Method Not Allowed", "only GET\n".into()),
+        (Some("GET" | "HEAD"), _) => ("404 Not Found", "the metrics are at /metrics\n".into()),
+        _ => ("405 Method Not Allowed", "only GET and HEAD\n".into()),
     };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
@@ -251,6 +251,9 @@ fn answer(mut stream: TcpStream, pid: i32) -> std::io::Result<()> {
         body.len()
     );
     stream.write_all(head.as_bytes())?;
+    if method == Some("HEAD") {
+        return Ok(()); // as GET, without the body
+    }
     stream.write_all(body.as_bytes())
 }
 

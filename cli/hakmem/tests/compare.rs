@@ -191,6 +191,17 @@ fn output_that_differs_is_said_before_any_number() {
             .ended_with(2)
             .says(&format!("the filter '{filter}' {line}"));
     }
+    let hangs = [
+        "-a",
+        "hakmem,glibc",
+        "--filter",
+        "sleep 60 & wait",
+        "--timeout",
+        "2",
+    ];
+    compare(&workshop, &hangs, &command)
+        .ended_with(2)
+        .says("the filter 'sleep 60 & wait' had not finished after 2 s");
     let kept = [
         "-a",
         "hakmem,glibc",
@@ -353,6 +364,23 @@ fn a_client_that_hangs_is_ended() {
     let answer = workshop.hakmem(&[&["compare"], &options[..], &command].concat());
     answer.ended_with(1).says("not finished after 1 s");
     assert!(begun.elapsed() < Duration::from_secs(45));
+}
+
+#[test]
+fn a_server_may_take_its_time_to_be_ready() {
+    let workshop = Workshop::open();
+    let server = "/usr/bin/python3 -c \"import os, time; os.path.exists('late') or (open('late', 'w'), \
+        time.sleep(11)); open('ready', 'w'); time.sleep(60)\"";
+    let options = ["--ready", "ready", "-a", "glibc", "-n", "2"];
+    let command = ["--server", server, "--client", "rm ready"];
+    let answer = workshop.hakmem(&[&["compare"], &options[..], &command].concat());
+    answer
+        .ended_with(1)
+        .says("the server was not ready after 10 s; --timeout SECONDS gives it more");
+    std::fs::remove_file(workshop.path("late")).unwrap();
+    let options = [&options[..], &["--timeout", "60"]].concat();
+    let answer = workshop.hakmem(&[&["compare"], &options[..], &command].concat());
+    answer.ended_with(0);
 }
 
 #[test]

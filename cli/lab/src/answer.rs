@@ -1,7 +1,8 @@
 //! Judges a run's output: is it right, and which numbers does it contain?
 
-use crate::clients::run_unmeasured;
+use crate::clients::{run_unmeasured, until_stopped};
 use crate::elf;
+use crate::interrupt;
 use crate::launch::{End, Run};
 use crate::meter::Stop;
 use crate::trust::file_name;
@@ -11,7 +12,8 @@ use indexmap::IndexMap;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io::{Read, Seek};
-use std::process::Command;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 
 /// The run's output as one text to compare, and the numbers that it reports.
 pub fn judge(
@@ -68,8 +70,21 @@ fn filtered(workload: &Workload, mut output: File) -> Result<Vec<u8>, Stop> {
         .arg("-c")
         .arg(filter)
         .stdin(output)
-        .output()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .and_then(|child| until_stopped(child, workload.timeout))
         .map_err(explain)?;
+    if interrupt::requested() {
+        return Err(Stop::Interrupted);
+    }
+    let Some(done) = done else {
+        let limit = workload.timeout.unwrap_or_default().as_secs();
+        return Err(Stop::Error(usage!(
+            "the filter '{filter}' had not finished after {limit} s"
+        )));
+    };
     if !done.status.success() {
         let text = String::from_utf8_lossy(&done.stderr);
         let said = match text.trim().lines().next_back() {

@@ -14,7 +14,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-const SERVER_START: Duration = Duration::from_secs(10);
+/// How long a server may take to be ready, unless a user knows better: one that never is should be reported soon.
+pub const SERVER_START: Duration = Duration::from_secs(10);
 const SERVER_POLL: Duration = Duration::from_millis(5);
 const CLIENT_POLL: Duration = Duration::from_millis(100);
 
@@ -28,13 +29,16 @@ pub struct Driven {
 
 /// Drives a server from the moment it is ready until it was asked to end.
 pub fn drive(running: &Running, server: &Server, workload: &Workload) -> Result<Driven, Stop> {
-    let deadline = Instant::now() + SERVER_START;
+    let deadline = Instant::now() + server.start;
     while !is_ready(&server.ready) {
         if !running.is_running() {
             return Err(Stop::Refused("the server ended before it was ready".into()));
         }
         if Instant::now() > deadline || interrupt::requested() {
-            return Err(Stop::Refused("the server was not ready after 10 s".into()));
+            return Err(Stop::Refused(format!(
+                "the server was not ready after {} s; --timeout SECONDS gives it more",
+                server.start.as_secs()
+            )));
         }
         std::thread::sleep(SERVER_POLL);
     }
@@ -96,7 +100,7 @@ pub fn clear(ready: &Ready) {
 
 /// Returns a child's output and status, or None if it took longer than the limit. Its process group is killed then, and by an
 /// interrupt: the child may need hours, and the processes that it started are in the group.
-fn until_stopped(child: Child, limit: Option<Duration>) -> io::Result<Option<Output>> {
+pub fn until_stopped(child: Child, limit: Option<Duration>) -> io::Result<Option<Output>> {
     let group = child.id().cast_signed();
     let begun = Instant::now();
     std::thread::scope(|scope| {

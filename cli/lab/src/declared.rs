@@ -1,6 +1,7 @@
 //! The project's own workloads: `bench/workloads/*.toml`, `bench/real/*.toml`, `bench/after_peak/*.toml` and
 //! `bench/day/*.toml`. Their READMEs explain the declarations.
 
+use crate::clients;
 use crate::document::{AFTER_PEAK, DAY, LATENCY};
 use crate::error::Result;
 use crate::meter;
@@ -331,6 +332,7 @@ impl Variant {
                 .collect(),
             server: self.socket.map(|socket| Server {
                 ready: Ready::Socket(folders.fill(&socket).into()),
+                start: clients::SERVER_START,
                 drive,
                 moments: moments.collect(),
                 ask: folders.fill_commands(&self.ask),

@@ -37,6 +37,8 @@ pub struct Moment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     pub ready: Ready,
+    /// How long it may take to be ready.
+    pub start: Duration,
     /// Its clients; their time counts.
     pub drive: Vec<Vec<String>>,
     /// Come after `drive`, in this order.

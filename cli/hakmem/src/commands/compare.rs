@@ -42,6 +42,7 @@ Examples:
 
 const RUNS: u32 = 10;
 const RUNS_MAX: u32 = 100;
+const TIMEOUT_S: u64 = 600;
 
 /// Run a program under several allocators in turn, and say which is the best for it
 #[derive(Args)]
@@ -66,9 +67,9 @@ pub struct Arguments {
     /// What the program reads from standard input (default: nothing)
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Seconds after which a run is killed, and its allocator refused
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
-    timeout: u64,
+    /// Seconds after which a run is killed, and its allocator refused; a server has as long to be ready [default: 600; 10 to be ready]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: Option<u64>,
     /// Pipe the program's output through this shell command before it is compared
     #[arg(long, value_name = "COMMAND", conflicts_with = "ignore_output")]
     filter: Option<String>,
@@ -200,10 +201,10 @@ fn workload(arguments: &Arguments, notes: &mut Vec<String>) -> Result<Workload> 
         prepare: Vec::new(),
         verify: Vec::new(),
         outputs: Vec::new(),
-        server: server(&arguments.server)?,
+        server: server(&arguments.server, arguments.timeout)?,
         trace_threads: false,
         bundles_malloc,
-        timeout: Some(Duration::from_secs(arguments.timeout)),
+        timeout: Some(Duration::from_secs(arguments.timeout.unwrap_or(TIMEOUT_S))),
     })
 }
 
@@ -268,7 +269,7 @@ fn linked_allocator(
         .cloned())
 }
 
-fn server(arguments: &ServerArguments) -> Result<Option<Server>> {
+fn server(arguments: &ServerArguments, timeout: Option<u64>) -> Result<Option<Server>> {
     let Some(text) = &arguments.ready else {
         return Ok(None);
     };
@@ -293,6 +294,7 @@ fn server(arguments: &ServerArguments) -> Result<Option<Server>> {
     let shell = |line: &String| vec!["/bin/sh".into(), "-c".into(), line.clone()];
     Ok(Some(Server {
         ready,
+        start: clients::SERVER_START.max(Duration::from_secs(timeout.unwrap_or(0))),
         drive: arguments.client.iter().map(shell).collect(),
         moments: Vec::new(),
         ask: Vec::new(),
@@ -316,7 +318,7 @@ fn new_document(
         settings: Settings {
             runs: arguments.runs.unwrap_or(RUNS),
             runs_max: arguments.runs.map_or(RUNS_MAX, |_| 0),
-            timeout_s: arguments.timeout,
+            timeout_s: arguments.timeout.unwrap_or(TIMEOUT_S),
             allocators: arguments.allocators.clone(),
             baseline: baseline.into(),
             ..Settings::default()

@@ -1,4 +1,5 @@
 // with features
+// its names for all
 // The function that hak_visit_blocks calls may allocate and free: blocks that it keeps, and blocks of the program's. What would
 // have to wait for the locks that the walk holds does nothing: it returns 0, false or NULL.
 #include "../support/api.h"

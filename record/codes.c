@@ -33,7 +33,7 @@ static unsigned words_of(size_t bytes)
 // An even number: events are read in pairs of words.
 unsigned hak_code_words(uint32_t number)
 {
-    const struct hak_code_object *object = &hak_code.objects[number];
+    const struct hak_code_object *object = hak_code_entry(number);
     const unsigned content = CODE_WORDS + words_of(object->id_bytes) + words_of(path_bytes(object));
     return 2 + (content + 1) / 2 * 2;
 }
@@ -50,7 +50,7 @@ static void put_bytes(const void *bytes, size_t length, void (*put)(void *, uint
 
 void hak_code_tell(uint32_t number, void (*put)(void *, uint64_t), void *data)
 {
-    const struct hak_code_object *object = &hak_code.objects[number];
+    const struct hak_code_object *object = hak_code_entry(number);
     const size_t path = path_bytes(object);
     const unsigned words = hak_code_words(number);
     const unsigned content = CODE_WORDS + words_of(object->id_bytes) + words_of(path);

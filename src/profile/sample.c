@@ -8,6 +8,7 @@
 #include "cache/hooks.h"
 #include "meta/map.h"
 #include "meta/pool.h"
+#include "meta/table.h"
 #include "os/os.h"
 #include "os/tags.h"
 #include "owner/owner.h"
@@ -16,9 +17,6 @@
 #include "slab/slab.h"
 
 struct hak_samples hak_samples;
-struct hak_sample_bucket hak_sample_buckets[HAK_SAMPLE_BUCKETS];
-struct hak_sample_stack_bucket hak_sample_stack_buckets[HAK_SAMPLE_STACK_BUCKETS];
-struct hak_sample_thread_bucket hak_sample_thread_buckets[HAK_SAMPLE_THREAD_BUCKETS];
 
 static uint64_t hash_of(const uintptr_t *words, unsigned count)
 {
@@ -49,9 +47,9 @@ static void filter_change_locked(uintptr_t address, int by) HAK_REQUIRES(&hak_sa
     }
 }
 
-static struct hak_sample_bucket *bucket_of(uintptr_t address)
+static struct hak_sample_bucket *bucket_of(struct hak_sample_tables *tables, uintptr_t address)
 {
-    return &hak_sample_buckets[hash_of(&address, 1) % HAK_SAMPLE_BUCKETS];
+    return &tables->buckets[hash_of(&address, 1) % HAK_SAMPLE_BUCKETS];
 }
 
 // What one sample stands for.
@@ -104,12 +102,13 @@ static struct hak_sample_stack *stack_make_locked(const uintptr_t *frames, unsig
     return stack;
 }
 
-static struct hak_sample_stack *stack_of_locked(const uintptr_t *frames, unsigned count)
-    HAK_REQUIRES(&hak_samples.lock)
+static struct hak_sample_stack *stack_of_locked(struct hak_sample_tables *tables,
+                                                const uintptr_t *frames,
+                                                unsigned count) HAK_REQUIRES(&hak_samples.lock)
 {
     const uint64_t hash = hash_of(frames, count);
     struct hak_sample_stack_bucket *bucket =
-        &hak_sample_stack_buckets[hash % HAK_SAMPLE_STACK_BUCKETS];
+        &tables->stack_buckets[hash % HAK_SAMPLE_STACK_BUCKETS];
     struct hak_sample_stack *stack = bucket->first;
     while (stack != NULL && (stack->hash != hash || stack->frame_count != count ||
                              memcmp(stack->frames, frames, count * sizeof *frames) != 0)) {
@@ -127,10 +126,11 @@ static struct hak_sample_stack *stack_of_locked(const uintptr_t *frames, unsigne
     return stack;
 }
 
-static struct hak_sample_thread *thread_of_locked(int thread_id) HAK_REQUIRES(&hak_samples.lock)
+static struct hak_sample_thread *thread_of_locked(struct hak_sample_tables *tables, int thread_id)
+    HAK_REQUIRES(&hak_samples.lock)
 {
     struct hak_sample_thread_bucket *bucket =
-        &hak_sample_thread_buckets[(unsigned)thread_id % HAK_SAMPLE_THREAD_BUCKETS];
+        &tables->thread_buckets[(unsigned)thread_id % HAK_SAMPLE_THREAD_BUCKETS];
     struct hak_sample_thread *thread = bucket->first;
     while (thread != NULL && thread->thread_id != thread_id) {
         thread = thread->next;
@@ -149,20 +149,21 @@ static struct hak_sample_thread *thread_of_locked(int thread_id) HAK_REQUIRES(&h
     return thread;
 }
 
-static void add_locked(struct hak_sample *sample) HAK_REQUIRES(&hak_samples.lock)
+static void add_locked(struct hak_sample_tables *tables, struct hak_sample *sample)
+    HAK_REQUIRES(&hak_samples.lock)
 {
     struct hak_sample_stack *stack = sample->stack;
     const struct hak_sample_sums sums = sums_of(sample);
     stack_note_peak_locked(stack);
     sums_add(&stack->allocated, sums);
-    sums_add(&thread_of_locked(sample->thread_id)->allocated, sums);
+    sums_add(&thread_of_locked(tables, sample->thread_id)->allocated, sums);
     sums_add(&stack->live, sums);
     sums_add(&hak_samples.live, sums);
     if (hak_samples.live.bytes > hak_samples.peak.bytes) {
         hak_samples.peak = hak_samples.live;
         hak_samples.peak_number++;
     }
-    struct hak_sample_bucket *bucket = bucket_of(sample->address);
+    struct hak_sample_bucket *bucket = bucket_of(tables, sample->address);
     sample->next = hak_load_relaxed(&bucket->first);
     hak_store_relaxed(&bucket->first, sample);
     filter_change_locked(sample->address, 1);
@@ -170,13 +171,14 @@ static void add_locked(struct hak_sample *sample) HAK_REQUIRES(&hak_samples.lock
 }
 
 // `before`: the sample that precedes it in its bucket, or NULL.
-static void remove_locked(struct hak_sample *sample, struct hak_sample *before)
-    HAK_REQUIRES(&hak_samples.lock)
+static void remove_locked(struct hak_sample_bucket *bucket,
+                          struct hak_sample *sample,
+                          struct hak_sample *before) HAK_REQUIRES(&hak_samples.lock)
 {
     if (before != NULL) {
         before->next = sample->next;
     } else {
-        hak_store_relaxed(&bucket_of(sample->address)->first, sample->next);
+        hak_store_relaxed(&bucket->first, sample->next);
     }
     struct hak_sample_stack *stack = sample->stack;
     const struct hak_sample_sums sums = sums_of(sample);
@@ -194,13 +196,14 @@ static bool record(const struct hak_sample *known, const uintptr_t *frames, unsi
 {
     struct hak_sample *sample = NULL;
     hak_lock_take(&hak_samples.lock);
-    if (hak_samples.sample_count < HAK_SAMPLES_MAX) {
+    struct hak_sample_tables *tables = hak_table_take(&hak_samples.tables, sizeof *tables);
+    if (tables != NULL && hak_samples.sample_count < HAK_SAMPLES_MAX) {
         sample = hak_pool_take(sizeof *sample);
     }
     if (sample != NULL) {
         *sample = *known;
-        sample->stack = stack_of_locked(frames, frame_count);
-        add_locked(sample);
+        sample->stack = stack_of_locked(tables, frames, frame_count);
+        add_locked(tables, sample);
     } else {
         hak_samples.dropped_samples++;
     }
@@ -336,7 +339,7 @@ static bool forget_locked(struct hak_sample_bucket *bucket, uintptr_t address)
         sample = sample->next;
     }
     if (sample != NULL) {
-        remove_locked(sample, before);
+        remove_locked(bucket, sample, before);
     }
     return sample != NULL;
 }
@@ -348,7 +351,11 @@ static bool forget(const void *block)
     if (hak_load_relaxed(filter_of((uintptr_t)block)) == 0) {
         return false;
     }
-    struct hak_sample_bucket *bucket = bucket_of((uintptr_t)block);
+    struct hak_sample_tables *tables = hak_table_find(&hak_samples.tables);
+    if (tables == NULL) {
+        return false; // another block's first sample is being added
+    }
+    struct hak_sample_bucket *bucket = bucket_of(tables, (uintptr_t)block);
     if (hak_load_relaxed(&bucket->first) == NULL) {
         return false;
     }

@@ -72,6 +72,27 @@ struct hak_sample_thread {
     int thread_id;                    // constant
 };
 
+// Three hash tables, by address, by the stack's hash and by the thread's number.
+enum {
+    HAK_SAMPLE_BUCKETS = 1 << 16,
+    HAK_SAMPLE_STACK_BUCKETS = 1 << 13,
+    HAK_SAMPLE_THREAD_BUCKETS = 1 << 8,
+};
+struct hak_sample_bucket {
+    _Atomic(struct hak_sample *) first; // written with the lock
+};
+struct hak_sample_stack_bucket {
+    struct hak_sample_stack *first; // lock
+};
+struct hak_sample_thread_bucket {
+    struct hak_sample_thread *first; // lock
+};
+struct hak_sample_tables {
+    struct hak_sample_bucket buckets[HAK_SAMPLE_BUCKETS];
+    struct hak_sample_stack_bucket stack_buckets[HAK_SAMPLE_STACK_BUCKETS];
+    struct hak_sample_thread_bucket thread_buckets[HAK_SAMPLE_THREAD_BUCKETS];
+};
+
 struct hak_samples {
     struct hak_lock lock;
     struct hak_sample_stack other;         // stacks for which there is no place
@@ -87,30 +108,10 @@ struct hak_samples {
     uint64_t timed_ns; // what each HAK_SAMPLES_TIMED-th of them took, summed up
     // When the lease of the tool that has switched sampling on ends; the tool renews it while it lives. 0: no tool has.
     _Atomic(uint64_t) lease_ns;
+    _Atomic(void *) tables; // struct hak_sample_tables; NULL until the first sample
 };
 
 HAK_INTERNAL extern struct hak_samples hak_samples;
-
-// Three hash tables, by address, by the stack's hash and by the thread's number. The first sample is the first to touch them.
-enum {
-    HAK_SAMPLE_BUCKETS = 1 << 16,
-    HAK_SAMPLE_STACK_BUCKETS = 1 << 13,
-    HAK_SAMPLE_THREAD_BUCKETS = 1 << 8,
-};
-struct hak_sample_bucket {
-    _Atomic(struct hak_sample *) first; // written with the lock
-};
-struct hak_sample_stack_bucket {
-    struct hak_sample_stack *first; // lock
-};
-struct hak_sample_thread_bucket {
-    struct hak_sample_thread *first; // lock
-};
-HAK_INTERNAL extern struct hak_sample_bucket hak_sample_buckets[HAK_SAMPLE_BUCKETS];
-HAK_INTERNAL extern struct hak_sample_stack_bucket
-    hak_sample_stack_buckets[HAK_SAMPLE_STACK_BUCKETS];
-HAK_INTERNAL extern struct hak_sample_thread_bucket
-    hak_sample_thread_buckets[HAK_SAMPLE_THREAD_BUCKETS];
 
 // `block` is being freed and its entry is marked: forget its sample if it has one. The caller still has the block.
 HAK_INTERNAL void hak_sample_end(void *block);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "meta/pool.h"
+#include "meta/table.h"
 #include "python/interpreter.h"
 #include "python/line_table.h"
 #include "python/text.h"
@@ -11,51 +12,37 @@
 
 struct hak_functions hak_functions;
 
-// A hash table: the number of the newest entry.
-enum { BUCKETS_LOG2 = 12 };
-static _Atomic(uint32_t) buckets[1U << BUCKETS_LOG2];
-
-// A cache of the places seen lately: each place beside another word that tells its hash. If two threads write an entry at the same
-// time, the words may not match, and the entry reads as empty. Four lie in a cache line; a place goes where its hash says, and
-// moves to the next entry when another place takes that one.
-enum { KNOWN_LOG2 = 13, WAYS = 4 };
-struct set {
-    _Atomic(uint64_t) place[WAYS];
-    _Atomic(uint64_t) check[WAYS]; // place ^ hash
-};
-static HAK_ALIGNED(sizeof(struct set)) struct set sets[(1U << KNOWN_LOG2) / WAYS];
-
-static struct set *set_of(uint64_t hash)
+static struct hak_function_set *set_of(struct hak_function_table *table, uint64_t hash)
 {
-    return &sets[(hash >> (64 - KNOWN_LOG2)) / WAYS];
+    return &table->sets[(hash >> (64 - HAK_FUNCTION_KNOWN_LOG2)) / HAK_FUNCTION_WAYS];
 }
 
 static unsigned way_of(uint64_t hash)
 {
-    return hash >> (64 - KNOWN_LOG2) & (WAYS - 1);
+    return hash >> (64 - HAK_FUNCTION_KNOWN_LOG2) & (HAK_FUNCTION_WAYS - 1);
 }
 
 // The place with this hash; 0: it is not noted there.
-static uintptr_t recall_at(const struct set *set, unsigned way, uint64_t hash)
+static uintptr_t recall_at(const struct hak_function_set *set, unsigned way, uint64_t hash)
 {
     const uint64_t place = hak_load_relaxed(&set->place[way]);
     return (hak_load_relaxed(&set->check[way]) ^ place) == hash ? place : 0;
 }
 
-static uintptr_t recall(uint64_t hash)
+static uintptr_t recall(struct hak_function_table *table, uint64_t hash)
 {
     uintptr_t place = 0;
-    for (unsigned way = 0; way < WAYS && place == 0; way++) {
-        place = recall_at(set_of(hash), way, hash);
+    for (unsigned way = 0; way < HAK_FUNCTION_WAYS && place == 0; way++) {
+        place = recall_at(set_of(table, hash), way, hash);
     }
     return place;
 }
 
-static void note(uint64_t hash, uintptr_t place)
+static void note(struct hak_function_table *table, uint64_t hash, uintptr_t place)
 {
-    struct set *set = set_of(hash);
+    struct hak_function_set *set = set_of(table, hash);
     const unsigned way = way_of(hash);
-    const unsigned beside = (way + 1) % WAYS;
+    const unsigned beside = (way + 1) % HAK_FUNCTION_WAYS;
     hak_store_relaxed(&set->place[beside], hak_load_relaxed(&set->place[way]));
     hak_store_relaxed(&set->check[beside], hak_load_relaxed(&set->check[way]));
     hak_store_relaxed(&set->place[way], place);
@@ -94,11 +81,13 @@ static bool is_same(const struct hak_function *one, const struct hak_function *o
            memcmp(one->text, other->text, one->file_bytes + one->name_bytes) == 0;
 }
 
-static uint32_t look_for(uint32_t number, const struct hak_function *wanted)
+static uint32_t look_for(const struct hak_function_table *table,
+                         uint32_t number,
+                         const struct hak_function *wanted)
 {
     const struct hak_function *entry = NULL;
     for (; number != 0; number = entry->next) {
-        entry = hak_load_relaxed(&hak_functions.entries[number]);
+        entry = hak_load_relaxed(&table->entries[number]);
         if (is_same(entry, wanted)) {
             break;
         }
@@ -113,11 +102,11 @@ static uint32_t drop(void)
 }
 
 // Two threads that both see a function first may give it two numbers.
-static uint32_t number_of(const struct hak_function *wanted)
+static uint32_t number_of(struct hak_function_table *table, const struct hak_function *wanted)
 {
-    _Atomic(uint32_t) *bucket = &buckets[wanted->hash >> (64 - BUCKETS_LOG2)];
+    _Atomic(uint32_t) *bucket = &table->buckets[wanted->hash >> (64 - HAK_FUNCTION_BUCKETS_LOG2)];
     uint32_t first = hak_load_acquire(bucket); // pairs with: number_of
-    uint32_t number = look_for(first, wanted);
+    uint32_t number = look_for(table, first, wanted);
     if (number != 0) {
         return number;
     }
@@ -137,14 +126,16 @@ static uint32_t number_of(const struct hak_function *wanted)
         return drop();
     }
     memcpy(entry, wanted, bytes);
-    hak_store_relaxed(&hak_functions.entries[number], entry);
+    hak_store_relaxed(&table->entries[number], entry);
     do {
         entry->next = first;
     } while (!hak_cas_release(bucket, &first, number)); // pairs with: number_of
     return number;
 }
 
-static uint32_t number_of_code(struct hak_pages *pages, uintptr_t address)
+static uint32_t number_of_code(struct hak_function_table *table,
+                               struct hak_pages *pages,
+                               uintptr_t address)
 {
     struct hak_function entry;
     entry.first_line = hak_interpreter_half(address, HAK_PYTHON_FIRST_LINE);
@@ -161,7 +152,7 @@ static uint32_t number_of_code(struct hak_pages *pages, uintptr_t address)
     }
     entry.hash = hash_of(
         entry.text, entry.file_bytes + entry.name_bytes, mix(entry.file_bytes, entry.first_line));
-    return number_of(&entry);
+    return number_of(table, &entry);
 }
 
 static uint64_t line_of(struct hak_pages *pages, uintptr_t address, uint64_t unit)
@@ -184,22 +175,28 @@ static uint64_t hash_of_unit(uint64_t hash, uint64_t unit)
     return hash + (unit + 1) * UINT64_C(0xE7037ED1A0B428DB);
 }
 
-// A function's names take longer to read than a line, so they are noted under the hash of the code object alone.
-static uintptr_t meet(struct hak_pages *pages, uintptr_t address, uint64_t hash, uint64_t unit)
+static uintptr_t place_of(uint32_t number)
 {
-    if (hak_interpreter_whole(address, HAK_PYTHON_TYPE) != hak_interpreter.code_type) {
-        return 0;
-    }
-    uintptr_t place = recall(hash);
+    const uintptr_t kind = HAK_CODE_OF_FUNCTION;
+    return kind << HAK_CODE_SHIFT | (uintptr_t)number << HAK_FUNCTION_LINE_BITS;
+}
+
+// A function's names take longer to read than a line, so they are noted under the hash of the code object alone.
+static uintptr_t meet(struct hak_function_table *table,
+                      struct hak_pages *pages,
+                      uintptr_t address,
+                      uint64_t hash,
+                      uint64_t unit)
+{
+    uintptr_t place = recall(table, hash);
     if (place == 0) {
-        place = (uintptr_t)HAK_CODE_OF_FUNCTION << HAK_CODE_SHIFT |
-                (uintptr_t)number_of_code(pages, address) << HAK_FUNCTION_LINE_BITS;
-        note(hash, place);
+        place = place_of(number_of_code(table, pages, address));
+        note(table, hash, place);
     }
     const uint64_t line = line_of(pages, address, unit);
     place |= line < UINT64_C(1) << HAK_FUNCTION_LINE_BITS ? line : 0;
     hash = hash_of_unit(hash, unit);
-    note(hash, place);
+    note(table, hash, place);
     return place;
 }
 
@@ -208,18 +205,27 @@ static HAK_NOINLINE uintptr_t place_slow(struct hak_pages *pages, uintptr_t addr
     if (!hak_pages_are_readable(pages, address, hak_interpreter.code_bytes)) {
         return 0;
     }
+    struct hak_function_table *table =
+        hak_table_take(&hak_functions.table, sizeof(struct hak_function_table));
     const uint64_t hash = hash_of_code(address);
-    const uint64_t wanted = hash_of_unit(hash, unit);
-    const uintptr_t place = recall(wanted);
-    return place != 0 ? place : meet(pages, address, hash, unit);
+    const uintptr_t place = table != NULL ? recall(table, hash_of_unit(hash, unit)) : 0;
+    if (place != 0) {
+        return place;
+    }
+    if (hak_interpreter_whole(address, HAK_PYTHON_TYPE) != hak_interpreter.code_type) {
+        return 0;
+    }
+    return table != NULL ? meet(table, pages, address, hash, unit) : place_of(drop());
 }
 
 // A deep stack calls this for each of its frames. It saves no register, as its only call comes last.
 uintptr_t hak_function_place(struct hak_pages *pages, uintptr_t address, uint64_t unit)
 {
-    if (HAK_LIKELY(hak_pages_are_known(pages, address, hak_interpreter.code_bytes))) {
+    struct hak_function_table *table = hak_table_find(&hak_functions.table);
+    if (HAK_LIKELY(table != NULL &&
+                   hak_pages_are_known(pages, address, hak_interpreter.code_bytes))) {
         const uint64_t hash = hash_of_unit(hash_of_code(address), unit);
-        const uintptr_t place = recall_at(set_of(hash), way_of(hash), hash);
+        const uintptr_t place = recall_at(set_of(table, hash), way_of(hash), hash);
         if (HAK_LIKELY(place != 0)) {
             return place;
         }

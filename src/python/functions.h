@@ -29,10 +29,27 @@ struct hak_function {
     char text[HAK_FUNCTION_FILE_BYTES + HAK_FUNCTION_NAME_BYTES]; // the file, the name, and no more
 };
 
+// A cache of the places seen lately: each place beside another word that tells its hash. If two threads write an entry at the same
+// time, the words may not match, and the entry reads as empty. Four lie in a cache line; a place goes where its hash says, and
+// moves to the next entry when another place takes that one.
+enum { HAK_FUNCTION_KNOWN_LOG2 = 13, HAK_FUNCTION_WAYS = 4 };
+struct hak_function_set {
+    _Atomic(uint64_t) place[HAK_FUNCTION_WAYS];
+    _Atomic(uint64_t) check[HAK_FUNCTION_WAYS]; // place ^ hash
+} HAK_ALIGNED(2 * HAK_FUNCTION_WAYS * sizeof(uint64_t));
+
+enum { HAK_FUNCTION_BUCKETS_LOG2 = 12 };
+
+struct hak_function_table {
+    _Atomic(struct hak_function *) entries[HAK_FUNCTIONS_MAX];
+    _Atomic(uint32_t) buckets[1 << HAK_FUNCTION_BUCKETS_LOG2]; // the newest entry, by number
+    struct hak_function_set sets[(1 << HAK_FUNCTION_KNOWN_LOG2) / HAK_FUNCTION_WAYS];
+};
+
 struct hak_functions {
     _Atomic(uint32_t) count;   // of entries that were begun; the first is number 1
     _Atomic(uint64_t) dropped; // how often there was no place for one
-    _Atomic(struct hak_function *) entries[HAK_FUNCTIONS_MAX];
+    _Atomic(void *) table;     // struct hak_function_table; NULL: no function was seen yet
 };
 HAK_INTERNAL extern struct hak_functions hak_functions;
 

@@ -179,8 +179,7 @@ static HAK_COLD void look_into(uint32_t number)
     static _Atomic(uint32_t) is_taken;
     uint32_t free_still = 0;
     struct hak_interpreter found = {.number = 0};
-    if (read_object(&found, &hak_code.objects[number]) &&
-        hak_cas_relaxed(&is_taken, &free_still, 1)) {
+    if (read_object(&found, hak_code_entry(number)) && hak_cas_relaxed(&is_taken, &free_still, 1)) {
         memcpy(&hak_interpreter, &found, sizeof found);
         hak_store_release(&hak_interpreter.number, number); // pairs with: hak_interpreter_is_on
     }

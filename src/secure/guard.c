@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "cache/hooks.h"
 #include "meta/addresses.h"
+#include "meta/table.h"
 #include "os/os.h"
 #include "slab/arena.h"
 #include "stacks/code.h"
@@ -25,18 +26,29 @@ static unsigned slot_count(void)
     return pairs < HAK_GUARD_SLOTS ? (unsigned)pairs : HAK_GUARD_SLOTS;
 }
 
+// Whoever sees `base` finds the table.
+static struct hak_guard_slot *slots(void)
+{
+    struct hak_guard_table *table = hak_table_find(&hak_guard.table);
+    return table->slots;
+}
+
 static bool has_addresses(void)
 {
     static char
         *base; // with the arena's lock; kept for another try when the kernel refuses to guard it
-    if (hak_load_relaxed(&hak_guard.base) != NULL) {
+    if (hak_load_acquire(&hak_guard.base) != NULL) { // pairs with: has_addresses
         return true;
+    }
+    if (hak_table_take(&hak_guard.table, sizeof(struct hak_guard_table)) == NULL) {
+        return false;
     }
     hak_lock_take(&hak_arena.lock);
     if (hak_load_relaxed(&hak_guard.base) == NULL) {
         base = base != NULL ? base : hak_addresses_take(HAK_SUPER_BYTES, NULL);
         if (base != NULL && hak_os_guard(base, HAK_SUPER_BYTES)) {
-            hak_store_relaxed(&hak_guard.base, base);
+            // pairs with: has_addresses, hak_guard_nearest
+            hak_store_release(&hak_guard.base, base);
         }
     }
     hak_lock_drop(&hak_arena.lock);
@@ -60,10 +72,9 @@ static struct hak_guard_slot *slot_take(void)
     for (unsigned looks = 0; looks < 16; looks++) {
         const unsigned index = hak_add_relaxed(&turn, 1) % slot_count();
         uint32_t state = HAK_GUARD_FREE;
-        if (hak_cas_acquire(&hak_guard.slots[index].state, // pairs with: slot_set
-                            &state,
-                            HAK_GUARD_BUSY)) {
-            return &hak_guard.slots[index];
+        struct hak_guard_slot *slot = &slots()[index];
+        if (hak_cas_acquire(&slot->state, &state, HAK_GUARD_BUSY)) { // pairs with: slot_set
+            return slot;
         }
     }
     return NULL;
@@ -77,12 +88,13 @@ static void slot_set(struct hak_guard_slot *slot, enum hak_guard_state state)
 struct hak_guard_slot *hak_guard_nearest(const void *p)
 {
     const size_t page = hak_os_page_bytes();
-    const size_t number = (size_t)((const char *)p - hak_load_relaxed(&hak_guard.base)) / page;
+    const char *base = hak_load_acquire(&hak_guard.base); // pairs with: has_addresses
+    const size_t number = (size_t)((const char *)p - base) / page;
     // In a page between two slots, the lower half counts as an overflow of the slot below.
     const bool is_lower_half = ((uintptr_t)p & (page - 1)) < page / 2;
     size_t index = number % 2 == 0 && is_lower_half && number > 0 ? number / 2 - 1 : number / 2;
     index = index < slot_count() ? index : slot_count() - 1;
-    return &hak_guard.slots[index];
+    return &slots()[index];
 }
 
 size_t hak_hook_owned_bytes(const void *block)
@@ -148,7 +160,7 @@ void *hak_guard_take(struct hak_request request, unsigned size_class)
     if (slot == NULL) {
         return NULL;
     }
-    char *start = page_of((unsigned)(slot - hak_guard.slots));
+    char *start = page_of((unsigned)(slot - slots()));
     if (!page_open(slot, start)) {
         slot_set(slot, HAK_GUARD_FREE);
         return NULL;
@@ -173,7 +185,7 @@ void hak_guard_put(void *block, const void *site)
     if (!hak_cas_acquire(&slot->state, &state, HAK_GUARD_BUSY)) { // pairs with: slot_set
         report_and_die("double free", slot, block);
     }
-    char *page = page_of((unsigned)(slot - hak_guard.slots));
+    char *page = page_of((unsigned)(slot - slots()));
     check_zeros(slot, "underflow", page, start);
     check_zeros(
         slot, "overflow", start + hak_load_relaxed(&slot->bytes), page + hak_os_page_bytes());
@@ -188,8 +200,10 @@ void hak_guard_put(void *block, const void *site)
 bool hak_guard_visit(bool (*visit)(void *start, size_t bytes, void *argument), void *argument)
     HAK_REQUIRES(&hak_arena.lock)
 {
-    for (unsigned i = 0; i < slot_count(); i++) {
-        const struct hak_guard_slot *slot = &hak_guard.slots[i];
+    const struct hak_guard_table *table = hak_table_find(&hak_guard.table);
+    const unsigned count = table != NULL ? slot_count() : 0;
+    for (unsigned i = 0; i < count; i++) {
+        const struct hak_guard_slot *slot = &table->slots[i];
         if (hak_load_acquire(&slot->state) == HAK_GUARD_LIVE && // pairs with: slot_set
             !visit(hak_load_relaxed(&slot->block), hak_load_relaxed(&slot->bytes), argument)) {
             return false;

@@ -45,9 +45,13 @@ struct hak_guard_slot {
     struct hak_guard_call freed;
 };
 
-struct hak_guard {
-    _Atomic(char *) base; // NULL until the first sample
+struct hak_guard_table {
     struct hak_guard_slot slots[HAK_GUARD_SLOTS];
+};
+
+struct hak_guard {
+    _Atomic(char *) base;  // NULL until the first sample
+    _Atomic(void *) table; // struct hak_guard_table; there before `base`
 };
 HAK_INTERNAL extern struct hak_guard hak_guard;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "meta/pool.h"
 #include "os/module.h"
 #include "os/os.h"
 #include "stacks/find_object.h"
@@ -137,43 +138,53 @@ static bool is_loaded(const struct hak_code_object *object, uintptr_t start, uin
     }
 }
 
-// Note the path that the kernel has, else the dynamic linker's. That has none for the program: then the path that started it.
-static void note_path(struct hak_code_object *object, const char *name, bool is_quiet)
+// Make an entry, with the path that the kernel has, else the dynamic linker's. That has none for the program: then the path that
+// started it. NULL without memory.
+static struct hak_code_object *object_make(uintptr_t start,
+                                           uintptr_t end,
+                                           const char *name,
+                                           bool is_quiet)
 {
     char text[256];
-    size_t length = is_quiet ? 0 : hak_module_path(object->start, text, sizeof text);
+    size_t length = is_quiet ? 0 : hak_module_path(start, text, sizeof text);
     if (*name == '\0') {
         const char *started_as = (const char *)getauxval(AT_EXECFN);
         name = started_as != NULL ? started_as : name;
     }
     const bool is_mapped = length > 0;
     length = is_mapped ? length : strlen(name);
-    const uint32_t at = hak_add_relaxed(&hak_code.text_bytes, (uint32_t)length);
-    if (length > HAK_CODE_TEXT_BYTES || at > HAK_CODE_TEXT_BYTES - length) {
-        hak_sub_relaxed(&hak_code.text_bytes, (uint32_t)length);
-        return;
+    length = length <= HAK_CODE_PATH_MAX ? length : 0;
+    struct hak_code_object *object = hak_pool_take(sizeof *object + length);
+    if (object == NULL) {
+        return NULL;
     }
-    if (!is_mapped) {
-        memcpy(hak_code.text + at, name, length);
-    } else if (length <= sizeof text) {
-        memcpy(hak_code.text + at, text, length);
-    } else if (hak_module_path(object->start, hak_code.text + at, length) != length) {
-        return; // it was renamed between the two looks
-    }
-    object->path = hak_code.text + at;
+    object->start = start;
+    object->end = end;
     object->path_bytes = (uint32_t)length;
+    note_identity(object);
+    if (!is_mapped) {
+        memcpy(object->path, name, length);
+    } else if (length <= sizeof text) {
+        memcpy(object->path, text, length);
+    } else if (hak_module_path(start, object->path, length) != length) {
+        object->path_bytes = 0; // it was renamed between the two looks
+    }
+    return object;
 }
 
 static uint32_t look_for(uint32_t number, uintptr_t start, uintptr_t end)
 {
-    while (number != 0 && !is_loaded(&hak_code.objects[number], start, end)) {
-        number = hak_code.objects[number].next;
+    while (number != 0 && !is_loaded(hak_code_entry(number), start, end)) {
+        number = hak_code_entry(number)->next;
     }
     return number;
 }
 
 // The number of the object that is loaded from `start` to `end`. Two threads that both see it first may give it two.
-static uint32_t number_of(uintptr_t start, uintptr_t end, const char *name, bool is_quiet)
+static uint32_t number_of(uintptr_t start,
+                          uintptr_t end,
+                          const char *name,
+                          const struct hak_code_hint *hint)
 {
     _Atomic(uint32_t) *bucket = bucket_of(start);
     uint32_t first = hak_load_acquire(bucket); // pairs with: number_of
@@ -184,16 +195,18 @@ static uint32_t number_of(uintptr_t start, uintptr_t end, const char *name, bool
     if (hak_load_relaxed(&hak_code.count) >= HAK_CODE_OBJECTS - 1) {
         return HAK_CODE_MANY;
     }
+    struct hak_code_object *object =
+        hint->has_locks ? NULL : object_make(start, end, name, hint->is_quiet);
+    if (object == NULL) {
+        return HAK_CODE_UNTOLD;
+    }
     number = hak_add_relaxed(&hak_code.count, 1) + 1;
-    if (number >= HAK_CODE_OBJECTS) {
+    if (number >=
+        HAK_CODE_OBJECTS) { // another thread took the last number: the item is left unused
         hak_sub_relaxed(&hak_code.count, 1);
         return HAK_CODE_MANY;
     }
-    struct hak_code_object *object = &hak_code.objects[number];
-    object->start = start;
-    object->end = end;
-    note_identity(object);
-    note_path(object, name, is_quiet);
+    hak_store_relaxed(&hak_code.entries[number], object);
     do {
         object->next = first;
     } while (!hak_cas_release(bucket, &first, number)); // pairs with: number_of
@@ -214,7 +227,7 @@ static uintptr_t number_at(uintptr_t address, struct hak_code_hint *hint)
     const unsigned index = hint->next++ % HAK_CODE_HINTS;
     hint->last[index].start = start;
     hint->last[index].end = end;
-    hint->last[index].number = number_of(start, end, found.map->l_name, hint->is_quiet);
+    hint->last[index].number = number_of(start, end, found.map->l_name, hint);
     return hint->last[index].number;
 }
 

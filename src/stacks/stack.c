@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "meta/table.h"
 #include "os/os.h"
 #include "stacks/code.h"
 #include "stacks/frame_table.h"
@@ -13,8 +14,9 @@ struct walk {
     uintptr_t next;
     uintptr_t stack;
     uintptr_t pointer;
-    uintptr_t readable; // the page that was probed last
-    bool has_switched;  // it has moved to another stack
+    uintptr_t readable;  // the page that was probed last
+    bool has_switched;   // it has moved to another stack
+    struct known *known; // NULL: there is no memory for it
     struct hak_code_hint code;
 };
 
@@ -26,7 +28,8 @@ struct known {
     _Atomic(uint64_t) rule;
     _Atomic(uint64_t) check; // rule ^ place
 };
-static struct known known[1U << KNOWN_LOG2];
+enum { KNOWN_BYTES = sizeof(struct known) << KNOWN_LOG2 };
+static _Atomic(void *) all_known;
 
 // 3 bits kind, 21 bits offset, 20 bits each of the others; a rule that does not fit is not kept.
 #define FIELD(value, bits, shift) (((uint64_t)(uint32_t)(value) & ((1U << (bits)) - 1)) << (shift))
@@ -49,8 +52,11 @@ static struct hak_frame_rule rule_unpack(uint64_t word)
     };
 }
 
-static struct hak_frame_rule rule_of(uintptr_t place)
+static struct hak_frame_rule rule_of(uintptr_t place, struct known *known)
 {
+    if (known == NULL) {
+        return hak_frame_table_rule_of(HAK_PLACE_ADDRESS(place));
+    }
     struct known *slot = &known[(place * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - KNOWN_LOG2)];
     const uint64_t word = hak_load_relaxed(&slot->rule);
     if ((hak_load_relaxed(&slot->check) ^ word) == place) {
@@ -116,7 +122,7 @@ static bool goes_on_elsewhere(struct walk *walk)
 
 static bool walk_up(struct walk *walk)
 {
-    struct hak_frame_rule rule = rule_of(walk->next);
+    struct hak_frame_rule rule = rule_of(walk->next, walk->known);
     const bool has_table = rule.kind != HAK_FRAME_UNKNOWN;
     rule = has_table ? rule : by_pointer;
     uintptr_t base = rule.kind == HAK_FRAME_STACK ? walk->stack : walk->pointer;
@@ -158,6 +164,7 @@ HAK_NOINLINE unsigned hak_stack_walk(uintptr_t *frames, unsigned most, bool is_q
         .stack = (uintptr_t)__builtin_dwarf_cfa(),
         .pointer = *own,
         .readable = (uintptr_t)own & PAGE_MASK,
+        .known = hak_table_take(&all_known, KNOWN_BYTES),
         .code = {.is_quiet = is_quiet},
     };
     walk.next = hak_code_place(walk.next, &walk.code);

@@ -1,7 +1,7 @@
 // stack.h -- who called: the return addresses on the calling thread's stack.
 //
 // Owns      a cache of the unwind rules of return addresses.
-// Threads   any, also in a signal handler: no lock, no allocation, no errno.
+// Threads   any: no lock but the pool's, no errno.
 // Fails     with fewer frames: a walk ends where it cannot find the next frame.
 //
 // Programs and libraries are mostly compiled without frame pointers, but with tables for exceptions

@@ -4,7 +4,7 @@ use crate::control::Control;
 use crate::error::Result;
 use crate::fields::{Code as Table, CodeObject as Object};
 use crate::live::{Area, with_newlines};
-use crate::memory::{MappedFile, Memory};
+use crate::memory::{MappedFile, Memory, read_addresses, read_all};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -181,33 +181,49 @@ const PATH_MAX: usize = 1 << 13;
 pub fn seen(control: &Control, memory: &dyn Memory) -> Result<Vec<Code>> {
     let (all, one) = (Table::find(control)?, Object::find(control)?);
     let root = control.root("hak_code")?;
-    let begun = memory.read_vec(root.address, all.objects.offset)?;
+    let begun = memory.read_vec(root.address, all.entries.offset)?;
     let count = usize::try_from(all.count.number(&begun)).unwrap_or(0);
     // Number 0 stands for no file.
-    let count = (count + 1).min(all.objects.count).min(OBJECTS_MAX);
-    let first = root.address + all.objects.offset as u64;
-    let records = memory.read_vec(first, count * one.size)?;
-    let records = records.chunks_exact(one.size).enumerate().skip(1);
-    let codes = records.map(|(number, record)| {
-        let range = one.start.number(record)..one.end.number(record);
-        let bytes = usize::try_from(one.path_bytes.number(record)).unwrap_or(0);
-        let path = memory.read_vec(one.path.number(record), bytes.min(PATH_MAX));
-        let id = (0..one.id.count.min(one.id_bytes.number(record) as usize))
-            .map(|index| one.id.number_at(record, index) as u8);
-        Code {
-            number: number as u16,
+    let count = count
+        .saturating_add(1)
+        .min(all.entries.count)
+        .min(OBJECTS_MAX);
+    let first = root.address + all.entries.offset as u64;
+    let entries = read_addresses(memory, first, count)?;
+    let heads = entries
+        .iter()
+        .map(|(_, address)| (*address, one.path.offset));
+    let heads = read_all(memory, heads);
+    let paths = entries.iter().zip(&heads).map(|((_, address), head)| {
+        let bytes = head.as_ref().map_or(0, |head| one.path_bytes.number(head));
+        let bytes = usize::try_from(bytes).unwrap_or(0).min(PATH_MAX);
+        (address.wrapping_add(one.path.offset as u64), bytes)
+    });
+    let paths = read_all(memory, paths);
+    let all = entries.iter().zip(heads.iter().zip(paths));
+    let codes = all.filter_map(|((number, _), (head, path))| {
+        let head = head.as_ref()?;
+        let range = one.start.number(head)..one.end.number(head);
+        Some(Code {
+            number: *number as u16,
             base: Some(range.start),
             range,
             offset: None,
             path: path.unwrap_or_default(),
-            identity: match control.word("code_", one.kind.number(record)) {
-                Some("build_id") => Identity::BuildId(id.collect()),
-                Some("hash") => Identity::Head(one.head_hash.number(record)),
-                _ => Identity::Unknown,
-            },
-        }
+            identity: identity(control, &one, head),
+        })
     });
     Ok(codes.collect())
+}
+
+fn identity(control: &Control, object: &Object, head: &[u8]) -> Identity {
+    let id = (0..object.id.count.min(object.id_bytes.number(head) as usize))
+        .map(|index| object.id.number_at(head, index) as u8);
+    match control.word("code_", object.kind.number(head)) {
+        Some("build_id") => Identity::BuildId(id.collect()),
+        Some("hash") => Identity::Head(object.head_hash.number(head)),
+        _ => Identity::Unknown,
+    }
 }
 
 /// The files that are mapped now, and those that the process has numbered.

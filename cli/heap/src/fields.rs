@@ -32,7 +32,8 @@ structs! {
     Map, "hak_map": units unit_mask supers super_mask;
     Slab, "hak_slab": base owner bitmap bytes free_blocks fresh units size_class state is_hardened;
     Harden, "hak_harden": sees_all;
-    Guard, "hak_guard": base slots;
+    Guard, "hak_guard": base table;
+    GuardTable, "hak_guard_table": slots;
     GuardSlot, "hak_guard_slot": state block bytes;
     Super, "hak_super": base mapped_bytes free_units dirty_units purging_units all_link is_mapping huge_units
         mapped_at made_at first slabs;
@@ -52,7 +53,8 @@ structs! {
     Registry, "hak_registry": all;
     OsCounts, "hak_os_counts": maps unmaps remaps purges purged_bytes huge_advices refused;
     Timing, "hak_timing": cycles times;
-    Samples, "hak_samples": other live peak peak_number dropped_samples taken timed_ns;
+    Samples, "hak_samples": other live peak peak_number dropped_samples taken timed_ns tables;
+    SampleTables, "hak_sample_tables": buckets stack_buckets thread_buckets;
     Sums, "hak_sample_sums": samples bytes blocks_256;
     Stack, "hak_sample_stack": next allocated live peak peak_number frame_count frames;
     Sample, "hak_sample": next address bytes every block_bytes time_ns stack thread_id;
@@ -60,9 +62,10 @@ structs! {
     StackBucket, "hak_sample_stack_bucket": first;
     SampleThread, "hak_sample_thread": next allocated thread_id;
     ThreadBucket, "hak_sample_thread_bucket": first;
-    Code, "hak_code": count objects;
+    Code, "hak_code": count entries;
     CodeObject, "hak_code_object": start end path path_bytes kind head_hash id_bytes id;
-    Functions, "hak_functions": count entries;
+    Functions, "hak_functions": count table;
+    FunctionTable, "hak_function_table": entries;
     Function, "hak_function": first_line file_bytes name_bytes text;
     Failures, "hak_failures": count latest;
     Failure, "hak_failure": number date_ns bytes alignment site asked_bytes limit_value limit_use thread_id
@@ -80,6 +83,7 @@ pub struct Fields {
     pub slab: Slab,
     pub harden: Harden,
     pub guard: Guard,
+    pub guard_table: GuardTable,
     pub guard_slot: GuardSlot,
     pub superslab: Super,
     pub arena: Arena,
@@ -119,6 +123,7 @@ impl Fields {
             slab: Slab::find(control)?,
             harden: Harden::find(control)?,
             guard: Guard::find(control)?,
+            guard_table: GuardTable::find(control)?,
             guard_slot: GuardSlot::find(control)?,
             superslab: Super::find(control)?,
             arena: Arena::find(control)?,

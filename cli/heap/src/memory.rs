@@ -66,3 +66,38 @@ pub trait Memory {
         }
     }
 }
+
+/// Reads so many bytes at each of these addresses; None: they cannot be read.
+pub fn read_all(
+    memory: &dyn Memory,
+    places: impl Iterator<Item = (u64, usize)>,
+) -> Vec<Option<Vec<u8>>> {
+    let mut read: Vec<(u64, Vec<u8>)> = places
+        .map(|(address, bytes)| (address, vec![0; bytes]))
+        .collect();
+    let mut wanted: Vec<Wanted> = read
+        .iter_mut()
+        .map(|(address, target)| Wanted::new(*address, target))
+        .collect();
+    memory.read_many(&mut wanted);
+    let is_read: Vec<bool> = wanted.iter().map(|one| one.is_read).collect();
+    let read = read.into_iter().zip(is_read);
+    read.map(|((_, bytes), is_read)| is_read.then_some(bytes))
+        .collect()
+}
+
+/// Reads an array of addresses, which are numbered from 0; without those that are 0.
+pub fn read_addresses(
+    memory: &dyn Memory,
+    start: u64,
+    count: usize,
+) -> Result<Vec<(u64, u64)>, Error> {
+    let words = memory.read_vec(start, count * 8)?;
+    let words = words
+        .chunks_exact(8)
+        .map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
+    Ok((0..)
+        .zip(words)
+        .filter(|(_, address)| *address != 0)
+        .collect())
+}

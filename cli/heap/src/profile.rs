@@ -3,8 +3,8 @@
 use crate::control::{Control, Field};
 use crate::error::{Error, Result};
 use crate::fields::{
-    Cache, Owner, Registry, Sample as SampleFields, SampleBucket, SampleThread, Samples,
-    Stack as StackFields, StackBucket, Sums as SumsFields, ThreadBucket,
+    Cache, Owner, Registry, Sample as SampleFields, SampleBucket, SampleTables, SampleThread,
+    Samples, Stack as StackFields, StackBucket, Sums as SumsFields, ThreadBucket,
 };
 use crate::live::LiveProcess;
 use crate::memory::{Memory, Wanted};
@@ -101,7 +101,6 @@ pub struct Profile {
     /// Explains the places of Python frames.
     pub python: Python,
     pub samples: Vec<Sample>,
-    /// Empty if the library is too old to count by thread.
     pub threads: Vec<Thread>,
     pub live: Sums,
     pub peak: Sums,
@@ -126,6 +125,7 @@ impl Profile {
             python: Python::of(control)?,
             frames: control.constant("sample_frames").ok(),
             all: Samples::find(control)?,
+            tables: SampleTables::find(control)?,
             stack: StackFields::find(control)?,
             sums: SumsFields::find(control)?,
             sample: SampleFields::find(control)?,
@@ -141,6 +141,7 @@ struct Reader<'a> {
     /// The most native frames of a stack that are kept; None: as many as a record has room for.
     frames: Option<u64>,
     all: Samples,
+    tables: SampleTables,
     stack: StackFields,
     sums: SumsFields,
     sample: SampleFields,
@@ -151,8 +152,8 @@ impl Reader<'_> {
         let root = self.control.root("hak_samples")?;
         let record = self.memory.read_vec(root.address, self.all.size)?;
         let peak_number = self.all.peak_number.number(&record);
-        let bucket = StackBucket::find(self.control)?;
-        let heads = self.heads("hak_sample_stack_buckets", bucket.size, bucket.first)?;
+        let first = StackBucket::find(self.control)?.first;
+        let heads = self.heads(&record, self.tables.stack_buckets, first)?;
         let mut stacks: Vec<Stack> = self
             .chains(heads, self.stack.frames.offset, self.stack.next)
             .iter()
@@ -168,8 +169,8 @@ impl Reader<'_> {
             .enumerate()
             .map(|(index, stack)| (stack.address, index))
             .collect();
-        let bucket = SampleBucket::find(self.control)?;
-        let heads = self.heads("hak_sample_buckets", bucket.size, bucket.first)?;
+        let first = SampleBucket::find(self.control)?.first;
+        let heads = self.heads(&record, self.tables.buckets, first)?;
         let samples = self
             .chains(heads, self.sample.size, self.sample.next)
             .iter()
@@ -193,11 +194,9 @@ impl Reader<'_> {
     }
 
     fn threads(&self, record: &[u8]) -> Result<Vec<Thread>> {
-        let Ok(fields) = SampleThread::find(self.control) else {
-            return Ok(Vec::new());
-        };
-        let bucket = ThreadBucket::find(self.control)?;
-        let heads = self.heads("hak_sample_thread_buckets", bucket.size, bucket.first)?;
+        let fields = SampleThread::find(self.control)?;
+        let first = ThreadBucket::find(self.control)?.first;
+        let heads = self.heads(record, self.tables.thread_buckets, first)?;
         let thread = |record: &[u8]| Thread {
             id: fields.thread_id.number(record),
             allocated: self.sums(fields.allocated.part(record, 0)),
@@ -210,12 +209,18 @@ impl Reader<'_> {
         Ok(threads)
     }
 
-    /// The heads of a hash table's lists.
-    fn heads(&self, name: &str, bytes: usize, first: Field) -> Result<Vec<u64>> {
-        let root = self.control.root(name)?;
-        let count = root.count.min(BUCKETS_MAX);
-        let table = self.memory.read_vec(root.address, count * bytes)?;
-        let heads = table.chunks_exact(bytes).map(|part| first.number(part));
+    /// The heads of a hash table's lists. `record`: what has the tables' address, 0 before the first sample.
+    fn heads(&self, record: &[u8], buckets: Field, first: Field) -> Result<Vec<u64>> {
+        let tables = self.all.tables.number(record);
+        if tables == 0 || buckets.bytes == 0 {
+            return Ok(Vec::new());
+        }
+        let bytes = buckets.count.min(BUCKETS_MAX) * buckets.bytes;
+        let start = tables.wrapping_add(buckets.offset as u64);
+        let table = self.memory.read_vec(start, bytes)?;
+        let heads = table
+            .chunks_exact(buckets.bytes)
+            .map(|part| first.number(part));
         Ok(heads.filter(|head| *head != 0).collect())
     }
 

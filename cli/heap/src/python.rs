@@ -2,8 +2,8 @@
 
 use crate::control::Control;
 use crate::error::Result;
-use crate::fields::{Function as FunctionFields, Functions as FunctionsFields};
-use crate::memory::{Memory, Wanted};
+use crate::fields::{Function as FunctionFields, FunctionTable, Functions as FunctionsFields};
+use crate::memory::{Memory, read_addresses, read_all};
 use std::collections::HashMap;
 
 /// Limits: more than any release keeps.
@@ -76,28 +76,21 @@ impl Python {
         let Ok(root) = control.root("hak_functions") else {
             return Ok(Python::default());
         };
-        let (all, one) = (
-            FunctionsFields::find(control)?,
-            FunctionFields::find(control)?,
-        );
-        let begun = memory.read_vec(root.address, all.entries.offset)?;
-        let count = usize::try_from(all.count.number(&begun)).unwrap_or(0) + 1;
-        let count = count.min(all.entries.count).min(FUNCTIONS_MAX);
-        let first = root.address + all.entries.offset as u64;
-        let entries = memory.read_vec(first, count * 8)?;
-        let entries: Vec<(u64, u64)> = (0..)
-            .zip(entries.chunks_exact(8))
-            .map(|(number, word)| {
-                (
-                    number,
-                    u64::from_le_bytes(word.try_into().unwrap_or_default()),
-                )
-            })
-            .filter(|(_, address)| *address != 0)
-            .collect();
+        let all = FunctionsFields::find(control)?;
+        let entries = FunctionTable::find(control)?.entries;
+        let record = memory.read_vec(root.address, all.size)?;
+        let count = usize::try_from(all.count.number(&record)).unwrap_or(0);
+        let count = count
+            .saturating_add(1)
+            .min(entries.count)
+            .min(FUNCTIONS_MAX);
+        let entries = match all.table.number(&record) {
+            0 => Vec::new(),
+            table => read_addresses(memory, table.wrapping_add(entries.offset as u64), count)?,
+        };
         Ok(Python {
             bits: self.bits,
-            functions: functions(memory, &one, &entries),
+            functions: functions(memory, &FunctionFields::find(control)?, &entries),
         })
     }
 
@@ -151,23 +144,4 @@ fn functions(
         Some((*number, function))
     })
     .collect()
-}
-
-/// Reads so many bytes at each of these addresses; None: they cannot be read.
-fn read_all(
-    memory: &dyn Memory,
-    places: impl Iterator<Item = (u64, usize)>,
-) -> Vec<Option<Vec<u8>>> {
-    let mut read: Vec<(u64, Vec<u8>)> = places
-        .map(|(address, bytes)| (address, vec![0; bytes]))
-        .collect();
-    let mut wanted: Vec<Wanted> = read
-        .iter_mut()
-        .map(|(address, target)| Wanted::new(*address, target))
-        .collect();
-    memory.read_many(&mut wanted);
-    let is_read: Vec<bool> = wanted.iter().map(|one| one.is_read).collect();
-    let read = read.into_iter().zip(is_read);
-    read.map(|((_, bytes), is_read)| is_read.then_some(bytes))
-        .collect()
 }

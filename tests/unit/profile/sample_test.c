@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "base/options.h"
 #include "hakmem/hakmem.h"
+#include "meta/table.h"
 #include "profile/sampler.h"
 
 // Of a slab, of a run of units, and of a mapping of its own; and a size that none of them can reach in place.
@@ -56,11 +57,28 @@ static void a_grown_block_is_another_sample(void)
     }
 }
 
+// The tables are there from the first sample on. Until there is memory for them, samples are dropped and counted.
+static void without_memory_for_the_tables_samples_are_dropped(void)
+{
+    hak_store_relaxed(&hak_options.sample_bytes, 1);
+    hak_sampler_kick();
+    hak_fake.refuse_asks = true;
+    for (unsigned i = 0; i < 10; i++) {
+        void *block = hak_malloc(100); // each after the first, at the latest
+        UNIT_CHECK(block != NULL);
+        hak_free(block);
+    }
+    UNIT_CHECK(hak_samples.dropped_samples >= 9);
+    UNIT_EQUAL(hak_samples.taken, hak_samples.dropped_samples);
+    UNIT_CHECK(hak_table_find(&hak_samples.tables) == NULL);
+    expect(0, 0);
+    hak_fake.refuse_asks = false;
+}
+
 int main(void)
 {
     hak_free(hak_malloc(1)); // this thread reads the options
-    hak_store_relaxed(&hak_options.sample_bytes, 1);
-    hak_sampler_kick();
+    without_memory_for_the_tables_samples_are_dropped();
     hak_free(hak_malloc(HAK_MIB(8)));
     expect(0, 0);
     a_refused_block_stays_a_sample();

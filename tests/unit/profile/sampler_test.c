@@ -12,6 +12,7 @@
 #include "cache/large.h"
 #include "cache/refill.h"
 #include "cache/remote.h"
+#include "meta/table.h"
 #include "profile/sample.h"
 
 enum { EVERY = 4096, HELD_MOST = 3000 };
@@ -49,10 +50,10 @@ static void give_all(void)
 
 static uint64_t allocated_blocks_256(void)
 {
+    struct hak_sample_tables *tables = hak_table_find(&hak_samples.tables);
     uint64_t sum = hak_samples.other.allocated.blocks_256;
-    for (unsigned i = 0; i < HAK_SAMPLE_STACK_BUCKETS; i++) {
-        for (const struct hak_sample_stack *stack = hak_sample_stack_buckets[i].first;
-             stack != NULL;
+    for (unsigned i = 0; tables != NULL && i < HAK_SAMPLE_STACK_BUCKETS; i++) {
+        for (const struct hak_sample_stack *stack = tables->stack_buckets[i].first; stack != NULL;
              stack = stack->next) {
             sum += stack->allocated.blocks_256;
         }

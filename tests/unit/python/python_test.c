@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../unit.h"
+#include "meta/table.h"
 #include "python/functions.h"
 #include "python/interpreter.h"
 #include "stacks/code.h"
@@ -74,6 +75,8 @@ static bool can_read(const void *address)
 
 static void set_up(void)
 {
+    static struct hak_code_object program; // number 1, which has no interpreter in it
+    hak_store_relaxed(&hak_code.entries[1], &program);
     UNIT_CHECK(pipe(looks) == 0);
     hak_fake.on_look = can_read;
     const uint16_t at[HAK_PYTHON_FIELDS] = {
@@ -166,7 +169,8 @@ static const struct hak_function *function_of(uintptr_t place)
     UNIT_EQUAL(place >> HAK_CODE_SHIFT, HAK_CODE_OF_FUNCTION);
     const uintptr_t number =
         place >> HAK_FUNCTION_LINE_BITS & ((1U << HAK_FUNCTION_NUMBER_BITS) - 1);
-    return hak_load_relaxed(&hak_functions.entries[number]);
+    struct hak_function_table *table = hak_table_find(&hak_functions.table);
+    return hak_load_relaxed(&table->entries[number]);
 }
 
 static unsigned line_of(uintptr_t place)
@@ -187,6 +191,23 @@ static void check(unsigned frame, const char *names, unsigned first_line, unsign
     UNIT_CHECK(memcmp(function->text, names, strlen(names)) == 0);
     UNIT_EQUAL(function->first_line, first_line);
     UNIT_EQUAL(line_of(places[1 + frame]), line);
+}
+
+static void without_memory_functions_have_no_number(void)
+{
+    static struct code code, none;
+    make_code(&code, "short.py", "short", 1);
+    struct frame *frame = call(&frames[0], NULL, &code, 2);
+    hak_fake.refuse_asks = true;
+    for (unsigned round = 1; round <= 3; round++) {
+        UNIT_EQUAL(walk(frame), 1);
+        const uintptr_t called = (uintptr_t)1 << HAK_PYTHON_CALLED_BIT;
+        UNIT_EQUAL(places[1] & ~called, (uintptr_t)HAK_CODE_OF_FUNCTION << HAK_CODE_SHIFT);
+        UNIT_EQUAL(hak_load_relaxed(&hak_functions.dropped), round);
+    }
+    UNIT_EQUAL(walk(call(&frames[0], NULL, &none, 2)), 0); // it is no code object
+    UNIT_EQUAL(hak_load_relaxed(&hak_functions.count), 0);
+    hak_fake.refuse_asks = false;
 }
 
 static void functions_and_lines_are_right(void)
@@ -338,6 +359,7 @@ static void what_cannot_be_read_ends_the_walk(void)
 int main(void)
 {
     set_up();
+    without_memory_functions_have_no_number();
     functions_and_lines_are_right();
     other_code_at_the_same_place_is_another_function();
     copies_of_instructions_have_lines();

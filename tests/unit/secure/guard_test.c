@@ -122,9 +122,21 @@ static void a_write_to_a_freed_block_that_is_not_guarded_is_found(void)
     UNIT_DIES(take_all(), "hakmem: use after free: ");
 }
 
+// Then the request gets an ordinary block; no guarded one is there to be visited.
+static void without_memory_for_the_slots_there_is_none(void)
+{
+    struct seen seen;
+    hak_fake.refuse_asks = true;
+    UNIT_CHECK(take() == NULL);
+    UNIT_CHECK(!hak_guard_owns(&seen));
+    UNIT_EQUAL(count_seen(&seen), 0);
+    hak_fake.refuse_asks = false;
+}
+
 int main(void)
 {
     new_thread();
+    without_memory_for_the_slots_there_is_none();
     pages_that_are_not_given_back_are_zeros_again();
     a_refusal_costs_no_slot();
     those_in_use_are_visited();

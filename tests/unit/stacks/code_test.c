@@ -16,7 +16,7 @@ static uintptr_t number_of(uintptr_t place)
 
 static void check_object(uintptr_t place, const char *ending)
 {
-    const struct hak_code_object *object = &hak_code.objects[number_of(place)];
+    const struct hak_code_object *object = hak_code_entry((uint32_t)number_of(place));
     const size_t length = strlen(ending);
     UNIT_CHECK(object->start < HAK_PLACE_ADDRESS(place) && HAK_PLACE_ADDRESS(place) < object->end);
     UNIT_CHECK(object->path_bytes > length && object->path[0] == '/');
@@ -28,8 +28,18 @@ static void check_object(uintptr_t place, const char *ending)
 
 int main(void)
 {
-    struct hak_code_hint hint = {0};
     const uintptr_t own = (uintptr_t)&check_object + 1;
+    struct hak_code_hint without = {0};
+    hak_fake.refuse_asks =
+        true; // no memory for an entry: a tool takes what is mapped when it reads the place
+    UNIT_EQUAL(hak_code_place(own, &without), own);
+    UNIT_EQUAL(hak_load_relaxed(&hak_code.count), 0);
+    hak_fake.refuse_asks = false;
+    struct hak_code_hint with_locks = {.has_locks = true}; // maybe the pool's
+    UNIT_EQUAL(hak_code_place(own, &with_locks), own);
+    UNIT_EQUAL(hak_load_relaxed(&hak_code.count), 0);
+
+    struct hak_code_hint hint = {0};
     const uintptr_t place = hak_code_place(own, &hint);
     UNIT_EQUAL(HAK_PLACE_ADDRESS(place), own);
     if (number_of(place) == HAK_CODE_UNTOLD) {

@@ -198,12 +198,15 @@ impl Walk<'_> {
     fn guard(&self) -> Result<Guard> {
         let (guard, slot) = (&self.fields.guard, &self.fields.guard_slot);
         let record = self.root("hak_guard", guard.size.min(METADATA_BYTES_MAX))?;
-        let base = guard.base.number(&record);
-        if base == 0 {
+        let (base, table) = (guard.base.number(&record), guard.table.number(&record));
+        if base == 0 || table == 0 {
             return Ok(Guard::default());
         }
-        let mut blocks: Vec<(u64, u64)> = (0..guard.slots.count.min(METADATA_BYTES_MAX))
-            .map(|index| guard.slots.part(&record, index))
+        let slots = self.fields.guard_table.slots;
+        let bytes = self.fields.guard_table.size.min(METADATA_BYTES_MAX);
+        let record = self.memory.read_vec(table, bytes)?;
+        let mut blocks: Vec<(u64, u64)> = (0..slots.count.min(METADATA_BYTES_MAX))
+            .map(|index| slots.part(&record, index))
             .filter(|part| slot.state.number(part) == self.fields.guard_live)
             .map(|part| (slot.block.number(part), slot.bytes.number(part)))
             .collect();

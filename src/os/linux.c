@@ -318,6 +318,15 @@ void hak_os_want_huge(void *start, size_t bytes, bool wanted)
     }
 }
 
+#ifndef MADV_COLLAPSE
+#    define MADV_COLLAPSE 25
+#endif
+
+bool hak_os_collapse(void *start, size_t bytes)
+{
+    return hak_syscall(SYS_madvise, (long)start, (long)bytes, MADV_COLLAPSE, 0, 0, 0) == 0;
+}
+
 // The kernel tells a thread's page faults only in a line of text: the eighth figure behind the thread's name, which is in
 // brackets and may have spaces.
 bool hak_os_thread_usage(int thread, uint64_t *processor_ns, uint64_t *faults)

@@ -154,6 +154,9 @@ HAK_INTERNAL enum hak_huge_pages hak_os_huge_pages(void);
 HAK_INTERNAL void hak_os_drop_page_tables(void *start, size_t bytes);
 // Ask for huge pages in a range, or for none. A hint.
 HAK_INTERNAL void hak_os_want_huge(void *start, size_t bytes, bool wanted);
+// Make huge pages of the small ones in a range of whole huge pages; their content stays. False if the kernel cannot (before Linux
+// 6.1) or has no huge page: then nothing has changed.
+HAK_INTERNAL HAK_MUST_USE bool hak_os_collapse(void *start, size_t bytes);
 
 // Can the 8 bytes at `address` be read without a fault?
 HAK_INTERNAL HAK_MUST_USE bool hak_os_can_read(const void *address);

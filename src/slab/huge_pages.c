@@ -284,6 +284,7 @@ void hak_huge_pages_decide_locked(struct hak_shard *shard,
     if (huge != 0 && are_dear()) {
         hak_huge_pages_end_locked(shard, super, huge);
     }
+    super->settled_units &= ~untouched;
     if (wants_huge && untouched != huge) {
         ask(super, untouched & ~huge);
     }
@@ -306,6 +307,7 @@ void hak_huge_pages_note_holes_locked(struct hak_shard *shard,
                                       uint64_t units) HAK_REQUIRES(&shard->lock)
 {
     if (hak_load_relaxed(&hak_options.thp) == HUGE_AUTO) {
+        super->settled_units |= hak_super_pages_of(units);
         hak_huge_pages_end_locked(shard, super, units);
     }
 }
@@ -327,16 +329,10 @@ void hak_huge_pages_note_holes(const struct hak_run *slab)
 // a hundred times that.
 enum { DEAR_SUM = 8, COUNTS_FOR = 4 };
 
-bool hak_huge_pages_are_dear(char *page)
+// Add what a huge page took since `begin`. Is that too much?
+static bool note_price(uint64_t begin, uint64_t limit_ns)
 {
     static _Atomic(uint64_t) sum_ns; // at most DEAR_SUM times the limit
-    const uint64_t limit_ns = hak_load_relaxed(&hak_options.huge_dear_us) * 1000;
-    if (limit_ns == 0 || hak_load_relaxed(&hak_options.thp) != HUGE_AUTO ||
-        hak_load_relaxed(&hak_options.deterministic) != 0) {
-        return false; // the user decides; or there must be no clock
-    }
-    const uint64_t begin = hak_os_about_now_ns();
-    *(volatile char *)page = 0; // a read would map the kernel's zero page
     const uint64_t end = hak_os_about_now_ns();
     const uint64_t counted = hak_least(end - begin, COUNTS_FOR * limit_ns);
     const uint64_t sum = hak_load_relaxed(&sum_ns) + counted;
@@ -349,4 +345,134 @@ bool hak_huge_pages_are_dear(char *page)
         hak_store_relaxed(&rest_until, end + REST_TIMES * counted);
     }
     return is_dear;
+}
+
+// 0: they have none. The user decides; or there must be no clock.
+static uint64_t price_limit_ns(void)
+{
+    const bool has_price = hak_load_relaxed(&hak_options.thp) == HUGE_AUTO &&
+                           hak_load_relaxed(&hak_options.deterministic) == 0;
+    return has_price ? hak_load_relaxed(&hak_options.huge_dear_us) * 1000 : 0;
+}
+
+bool hak_huge_pages_are_dear(char *page)
+{
+    const uint64_t limit_ns = price_limit_ns();
+    if (limit_ns == 0) {
+        return false;
+    }
+    const uint64_t begin = hak_os_about_now_ns();
+    *(volatile char *)page = 0; // a read would map the kernel's zero page
+    return note_price(begin, limit_ns);
+}
+
+// A huge page's range that has small pages.
+struct small_pages {
+    struct hak_super *super;
+    char *start;
+    uint64_t units;
+    size_t written;   // bytes in slabs whose blocks were handed out
+    uint64_t unknown; // units in which only their content shows what is written
+};
+
+// How many superslabs are looked at, from the oldest on.
+enum { COLLAPSE_LOOKS = 16 };
+#define WRITTEN_LEAST (HUGE_BYTES / 8 * 7)
+
+static struct small_pages small_pages_of(struct hak_super *super, uint64_t units)
+{
+    const unsigned first = hak_lowest_bit(units);
+    struct small_pages pages = {super, super->base + first * HAK_UNIT_BYTES, units, 0, 0};
+    for (unsigned unit = first; unit < first + HAK_HUGE_UNITS; unit++) {
+        const char *start = super->base + unit * HAK_UNIT_BYTES;
+        const struct hak_class *info = small_class(super, start);
+        if (info != NULL) {
+            const size_t handed_out =
+                hak_load_relaxed(&super->slabs[unit].fresh) * (size_t)info->bytes;
+            pages.written += hak_least(handed_out, HAK_UNIT_BYTES);
+        } else {
+            pages.unknown |= UINT64_C(1) << unit;
+        }
+    }
+    return pages;
+}
+
+// Such a range in the superslab that may be collapsed, as far as is known; and note that it was looked for. With units = 0: none.
+static struct small_pages choose_in(struct hak_super *super)
+    HAK_REQUIRES(&hak_arena.lock) HAK_UNPROVEN
+{
+    struct small_pages pages = {.units = 0};
+    struct hak_shard *shard = hak_arena_shard_of(super);
+    if (super->is_mapping || shard == NULL || !hak_lock_try(&shard->lock)) {
+        return pages;
+    }
+    const uint64_t no =
+        super->free_units | super->purging_units | super->huge_units | super->settled_units;
+    for (uint64_t left = hak_super_whole_pages(~no); left != 0 && pages.units == 0;) {
+        const uint64_t units = hak_super_pages_of(left & (~left + 1)); // of the first one
+        pages = small_pages_of(super, units);
+        const size_t most = pages.written + hak_count_bits(pages.unknown) * HAK_UNIT_BYTES;
+        pages.units = most >= WRITTEN_LEAST ? units : 0;
+        super->settled_units |= pages.units;
+        left &= ~units;
+    }
+    hak_lock_drop(&shard->lock);
+    return pages;
+}
+
+// Is enough of it written, by one page of each unit that is not known?
+static bool are_written(const struct small_pages *pages)
+{
+    size_t written = pages->written;
+    for (uint64_t left = pages->unknown; left != 0; left &= left - 1) {
+        const char *unit =
+            pages->start + (hak_lowest_bit(left) - hak_lowest_bit(pages->units)) * HAK_UNIT_BYTES;
+        const char *page = unit + next_of(HAK_UNIT_CHUNKS) * HAK_CHUNK_BYTES;
+        written += is_page_written(page) ? HAK_UNIT_BYTES : 0;
+    }
+    return written >= WRITTEN_LEAST;
+}
+
+// The superslab may have been given back meanwhile, and its descriptor may serve another.
+static void note_collapsed(const struct small_pages *pages)
+{
+    struct hak_super *super = pages->super;
+    struct hak_shard *shard = hak_arena_shard_of(super);
+    if (shard == NULL) {
+        return;
+    }
+    hak_lock_take(&shard->lock);
+    const char *start = super->base + hak_lowest_bit(pages->units) * HAK_UNIT_BYTES;
+    if (hak_arena_shard_of(super) == shard && start == pages->start &&
+        ((super->free_units | super->huge_units) & pages->units) == 0) {
+        want_huge(super, pages->units, true);
+        super->huge_units |= pages->units;
+    }
+    hak_lock_drop(&shard->lock);
+}
+
+void hak_huge_pages_collapse_one(void)
+{
+    if (hak_load_relaxed(&hak_options.thp) != HUGE_AUTO || hak_hook_hardens() || are_dear()) {
+        return;
+    }
+    struct small_pages pages = {.units = 0};
+    hak_lock_take(&hak_arena.lock);
+    struct hak_list *link = hak_arena.all.next;
+    for (unsigned looks = 0; link != &hak_arena.all && looks < COLLAPSE_LOOKS && pages.units == 0;
+         looks++, link = link->next) {
+        pages = choose_in(HAK_LIST_ITEM(link, struct hak_super, all_link));
+    }
+    hak_lock_drop(&hak_arena.lock);
+    if (pages.units == 0 || !are_written(&pages)) {
+        return;
+    }
+    const uint64_t limit_ns = price_limit_ns();
+    const uint64_t begin = limit_ns != 0 ? hak_os_about_now_ns() : 0;
+    if (hak_os_collapse(pages.start, HUGE_BYTES)) {
+        note_collapsed(&pages);
+    }
+    if (limit_ns != 0) {
+        note_price(begin, limit_ns);
+    }
 }

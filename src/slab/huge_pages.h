@@ -32,6 +32,11 @@ HAK_INTERNAL void hak_huge_pages_note_holes_locked(struct hak_shard *shard,
 // The same for a slab whose owner's lock the caller holds. Takes the shard's lock.
 HAK_INTERNAL void hak_huge_pages_note_holes(const struct hak_run *slab);
 
+// A new huge page has been touched: the heap is large and dense. What it took before it was large has small pages, and is often
+// what the program uses most. One huge page is made of small ones, of the oldest superslabs: if all of it is in use, at least seven
+// eighths are written, and nothing in it was purged. The caller holds no lock.
+HAK_INTERNAL void hak_huge_pages_collapse_one(void);
+
 // Touch the first page, which reads as zero, of memory that has just asked for huge pages and that no
 // other thread knows yet. True if the kernel had no huge page at hand: then the rest should use small
 // pages. The caller holds no lock.

@@ -216,10 +216,15 @@ static struct taken run_use_locked(struct hak_shard *shard,
     return taken;
 }
 
-// Touch `huge` above, without the lock. If that was expensive, the whole run uses small pages.
+// Touch `huge` above, without the lock. If that was expensive, the whole run uses small pages. Else older memory may get a huge
+// page, too.
 static void run_try_huge(struct hak_super *head, unsigned unit, unsigned units, char *huge)
 {
-    if (huge == NULL || !hak_huge_pages_are_dear(huge)) {
+    if (huge == NULL) {
+        return;
+    }
+    if (!hak_huge_pages_are_dear(huge)) {
+        hak_huge_pages_collapse_one();
         return;
     }
     struct hak_shard *shard = hak_arena_shard_of(head);

@@ -14,16 +14,18 @@
 // shard's; for a large block's own mapping, the arena's.
 struct hak_super {
     char *base;
-    size_t mapped_bytes;      // HAK_SUPER_BYTES, or the size of the mapping
-    uint64_t free_units;      // a bit per unit that belongs to no run  (lock)
-    uint64_t dirty_units;     // the free units that may be resident    (lock)
-    uint64_t written_units;   // units that may hold other than zeros   (lock)
-    uint64_t purging_units;   // units taken out by a purge under way   (lock)
-    uint64_t purged_units;    // free units, purged and not used since  (lock)
-    uint64_t huge_units;      // of pages that asked to be huge: a touch makes 32 resident (lock)
-    uint64_t huge_new_units;  // those of huge_units untouched since they asked (lock)
-    struct hak_list all_link; // in the arena's list of everything (arena lock)
-    uint64_t dirty_tick;      // when a unit last became dirty
+    size_t mapped_bytes;     // HAK_SUPER_BYTES, or the size of the mapping
+    uint64_t free_units;     // a bit per unit that belongs to no run  (lock)
+    uint64_t dirty_units;    // the free units that may be resident    (lock)
+    uint64_t written_units;  // units that may hold other than zeros   (lock)
+    uint64_t purging_units;  // units taken out by a purge under way   (lock)
+    uint64_t purged_units;   // free units, purged and not used since  (lock)
+    uint64_t huge_units;     // of pages that asked to be huge: a touch makes 32 resident (lock)
+    uint64_t huge_new_units; // those of huge_units untouched since they asked (lock)
+    uint64_t
+        settled_units; // of pages that are not to be collapsed until they are wholly free again (lock)
+    struct hak_list all_link;         // in the arena's list of everything (arena lock)
+    uint64_t dirty_tick;              // when a unit last became dirty
     _Atomic(struct hak_super *) span; // superslab where the run begins that continues in this one
     // The number of its shard; HAK_NO_SHARD for a large block's own mapping, and when it is not mapped. Changes under the locks of
     // both shards, and only while no run in it is in use.

@@ -106,6 +106,7 @@ static bool super_add_locked(struct hak_shard *shard, char *base, bool is_huge)
     hak_store_relaxed(&super->span, NULL);
     super->huge_units = is_huge ? ~UINT64_C(0) : 0;
     super->huge_new_units = super->huge_units;
+    super->settled_units = 0;
     hak_queues_add_locked(super);
     hak_store_relaxed(&super->shard, shard->number);
     hak_lock_take(&hak_arena.lock);

@@ -30,7 +30,8 @@ struct hak_fake {
     // What a test sets. An "ask" is a call that requests memory: map, reserve, commit and remap.
     _Atomic(size_t) fail_first; // the first ask to refuse, counted by `asks` from 1
     size_t fail_times;
-    bool refuse_asks; // refuse all asks
+    bool refuse_collapse; // hak_os_collapse
+    bool refuse_asks;     // refuse all asks
     // The same for all calls that the kernel may refuse: asks, unmap, purge, the barrier, a thread.
     _Atomic(size_t) refuse_first; // the first call to refuse, counted by `calls` from 1
     size_t refuse_times;
@@ -91,6 +92,7 @@ struct hak_fake {
     _Atomic(size_t) file_reads;
     _Atomic(size_t) huge_asks;     // hak_os_want_huge(…, true)
     _Atomic(size_t) huge_refusals; // hak_os_want_huge(…, false)
+    _Atomic(size_t) collapses;     // hak_os_collapse
     _Atomic(size_t) table_drops;   // hak_os_drop_page_tables
     _Atomic(size_t) thread_starts;
     bool blocks_signals;          // the answer to: may this be a signal handler?

@@ -1,0 +1,148 @@
+// Small pages that a heap took before it was large become huge ones, if they are in use and written.
+#include "../unit.h"
+#include "base/options.h"
+#include "meta/map.h"
+#include "owner/owner.h"
+#include "slab/arena.h"
+#include "slab/huge_pages.h"
+#include "slab/runs.h"
+#include "slab/slab.h"
+#include "slab/superslabs.h"
+
+enum { SUPERS = 8, SLABS = SUPERS * HAK_SUPER_UNITS, TAG = 0x500 };
+// What the heap takes before it asks for huge pages: 8 MiB.
+enum { SMALL_SLABS = 2 * HAK_SUPER_UNITS };
+
+static struct hak_owner owner; // only its address counts
+static struct hak_run *slabs[SLABS];
+static unsigned slab_count;
+
+static unsigned class_of(size_t bytes)
+{
+    unsigned size_class = 0;
+    while (hak_classes[size_class].bytes < bytes) {
+        size_class++;
+    }
+    return size_class;
+}
+
+// Slabs of which all blocks, or one in `part`, were handed out once.
+static void make_slabs(unsigned count, size_t block_bytes, unsigned part)
+{
+    static void *taken[4096];
+    const unsigned size_class = class_of(block_bytes);
+    const unsigned blocks = hak_classes[size_class].blocks / part;
+    for (unsigned i = 0; i < count; i++) {
+        struct hak_run *slab = hak_slab_make(&owner, TAG, size_class);
+        UNIT_CHECK(slab != NULL);
+        UNIT_EQUAL(hak_slab_take(slab, taken, blocks), blocks);
+        for (unsigned k = 0; k < blocks; k++) {
+            hak_slab_put(slab, taken[k]);
+        }
+        slabs[slab_count++] = slab;
+    }
+}
+
+static void end_slabs(void)
+{
+    for (; slab_count > 0; slab_count--) {
+        hak_slab_end(slabs[slab_count - 1]);
+    }
+    hak_superslabs_trim();
+    hak_fake.now_ns += UINT64_C(1000000000);
+    hak_arena_read_clock();
+    hak_fake.collapses = 0;
+}
+
+// How many huge pages' places ask for one, of the superslabs that the slabs lie in.
+static unsigned asking(void)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < slab_count; i += HAK_HUGE_UNITS) {
+        const struct hak_super *super = hak_map_super(slabs[i]->base);
+        count += (super->huge_units >> (slabs[i] - super->slabs) & 1) != 0;
+    }
+    return count;
+}
+
+// One for each new huge page, the oldest first, and each once.
+static void what_a_heap_took_while_it_was_small_is_collapsed(void)
+{
+    make_slabs(SMALL_SLABS, 512, 1);
+    UNIT_EQUAL(hak_fake.collapses, 0);
+    UNIT_EQUAL(asking(), 0);
+    make_slabs(HAK_HUGE_UNITS, 512, 1);
+    UNIT_EQUAL(hak_fake.collapses, 1);
+    UNIT_EQUAL(asking(), 2);
+    make_slabs(SLABS - slab_count, 512, 1);
+    UNIT_EQUAL(hak_fake.collapses, SMALL_SLABS / HAK_HUGE_UNITS);
+    UNIT_EQUAL(asking(), SLABS / HAK_HUGE_UNITS);
+    end_slabs();
+}
+
+// What was not written would become resident.
+static void what_is_not_written_is_not_collapsed(void)
+{
+    hak_fake.resident_bytes = 0; // larger blocks have no content
+    make_slabs(HAK_SUPER_UNITS, 512, 2);
+    make_slabs(HAK_SUPER_UNITS, 5120, 1);
+    make_slabs(SLABS - slab_count, 512, 1);
+    UNIT_CHECK(asking() >= SLABS / HAK_HUGE_UNITS - 6);
+    for (unsigned i = 0; i < SMALL_SLABS; i += HAK_HUGE_UNITS) {
+        UNIT_EQUAL(hak_map_super(slabs[i]->base)->huge_units, 0);
+    }
+    end_slabs();
+    hak_fake.resident_bytes = SIZE_MAX;
+    make_slabs(SMALL_SLABS, 5120, 1);
+    make_slabs(SLABS - slab_count, 512, 1);
+    UNIT_CHECK(hak_fake.collapses > 0);
+    end_slabs();
+}
+
+// What was purged would, too: from then on until the whole huge page is free.
+static void what_was_partly_purged_is_not_collapsed(void)
+{
+    make_slabs(SMALL_SLABS, 512, 1);
+    hak_huge_pages_note_holes(slabs[0]);
+    make_slabs(SLABS - slab_count, 512, 1);
+    UNIT_EQUAL(hak_fake.collapses, SMALL_SLABS / HAK_HUGE_UNITS - 1);
+    UNIT_EQUAL(hak_map_super(slabs[0]->base)->huge_units >>
+                       (slabs[0] - hak_map_super(slabs[0]->base)->slabs) &
+                   1,
+               0);
+    end_slabs();
+}
+
+// A kernel that cannot is asked once for each.
+static void a_refused_collapse_changes_nothing(void)
+{
+    hak_fake.refuse_collapse = true;
+    make_slabs(SLABS, 512, 1);
+    UNIT_EQUAL(hak_fake.collapses, SMALL_SLABS / HAK_HUGE_UNITS);
+    UNIT_EQUAL(asking(), (SLABS - SMALL_SLABS) / HAK_HUGE_UNITS);
+    hak_fake.refuse_collapse = false;
+    end_slabs();
+}
+
+static void with_thp_always_nothing_is_collapsed(void)
+{
+    hak_options.thp = 2;
+    make_slabs(SLABS, 512, 1);
+    UNIT_EQUAL(hak_fake.collapses, 0);
+    hak_options.thp = 0;
+    end_slabs();
+}
+
+int main(void)
+{
+    UNIT_CHECK(hak_map_start());
+    hak_arena_start();
+    hak_arena.huge_pages = HAK_HUGE_MADVISE;
+    hak_options.huge_start_bytes = HAK_MIB(8);
+    what_a_heap_took_while_it_was_small_is_collapsed();
+    what_was_partly_purged_is_not_collapsed();
+    a_refused_collapse_changes_nothing();
+    what_is_not_written_is_not_collapsed();
+    with_thp_always_nothing_is_collapsed();
+    return 0;
+}

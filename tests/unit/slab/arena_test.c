@@ -17,6 +17,7 @@ static void huge_pages_are_asked_for_when_the_heap_is_dense(void)
     hak_fake.huge_refusals = 0;
     hak_options.huge_start_bytes = HAK_MIB(8);
     take(32, 32);
+    hak_fake.refuse_collapse = true; // that is collapse_test.c
     UNIT_EQUAL(hak_fake.huge_asks, 0);
     UNIT_EQUAL(hak_fake.huge_refusals, 1); // small so far: it opts out of them
     take(32, 32);

@@ -4,7 +4,6 @@
 #include "base/format.h"
 #include "base/options.h"
 #include "base/probe.h"
-#include "cache/dying.h"
 #include "cache/hooks.h"
 #include "cache/nested.h"
 #include "failures/cause.h"
@@ -114,10 +113,7 @@ static void note(struct hak_failure *failure)
 
 static struct hak_failure failure_of(enum hak_failure_kind kind, struct hak_request request)
 {
-    struct hak_code_hint hint = {
-        .is_quiet = true,
-        .has_locks = hak_is_nested || hak_dying_now(),
-    };
+    struct hak_code_hint hint = {.is_quiet = true, .has_locks = !hak_nested_may_wait()};
     return (struct hak_failure){
         .kind = kind,
         .bytes = request.bytes,

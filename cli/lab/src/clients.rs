@@ -36,8 +36,9 @@ pub fn drive(running: &Running, server: &Server, workload: &Workload) -> Result<
         }
         if Instant::now() > deadline || interrupt::requested() {
             return Err(Stop::Refused(format!(
-                "the server was not ready after {} s; --timeout SECONDS gives it more",
-                server.start.as_secs()
+                "the server was not ready after {} s{}",
+                server.start.as_secs(),
+                server.start_advice
             )));
         }
         std::thread::sleep(SERVER_POLL);

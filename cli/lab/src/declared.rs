@@ -333,6 +333,7 @@ impl Variant {
             server: self.socket.map(|socket| Server {
                 ready: Ready::Socket(folders.fill(&socket).into()),
                 start: clients::SERVER_START,
+                start_advice: "",
                 drive,
                 moments: moments.collect(),
                 ask: folders.fill_commands(&self.ask),

@@ -39,6 +39,8 @@ pub struct Server {
     pub ready: Ready,
     /// How long it may take to be ready.
     pub start: Duration,
+    /// What a user can do if that is not enough, for the end of the message.
+    pub start_advice: &'static str,
     /// Its clients; their time counts.
     pub drive: Vec<Vec<String>>,
     /// Come after `drive`, in this order.

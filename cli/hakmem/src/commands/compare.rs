@@ -295,6 +295,7 @@ fn server(arguments: &ServerArguments, timeout: Option<u64>) -> Result<Option<Se
     Ok(Some(Server {
         ready,
         start: clients::SERVER_START.max(Duration::from_secs(timeout.unwrap_or(0))),
+        start_advice: "; --timeout SECONDS gives it more",
         drive: arguments.client.iter().map(shell).collect(),
         moments: Vec::new(),
         ask: Vec::new(),

@@ -1,5 +1,6 @@
 // trim.c -- malloc_trim and mallopt: what a program may ask of the heap.
 
+#include "base/atomic.h"
 #include "base/bits.h"
 #include "cache/nested.h"
 #include "cache/sweep.h"
@@ -34,15 +35,17 @@ static int trim(size_t pad)
 #    define WAITS_LEAST HAK_MIB(2)
 
 // A negative threshold is the C library's -1: free memory stays. Otherwise up to `threshold` bytes may wait: one option says from
-// where on the sweeper purges what is old, another beyond what memory is purged at once.
+// where on the sweeper purges what is old, another beyond what memory is purged at once. The policy from before -1 holds again.
 static bool set_threshold(int threshold)
 {
+    static _Atomic(uint64_t) before; // HAK_FREE_NOW at first
+    const enum hak_free_policy policy = hak_ranges_policy();
     if (threshold < 0) {
+        hak_store_relaxed(&before, policy != HAK_FREE_KEEP ? policy : hak_load_relaxed(&before));
         return hak_option_set("free_policy", HAK_FREE_KEEP);
     }
     const uint64_t bytes = (uint64_t)threshold;
-    const bool kept = hak_ranges_policy() == HAK_FREE_KEEP;
-    return (!kept || hak_option_set("free_policy", HAK_FREE_NOW)) &&
+    return (policy != HAK_FREE_KEEP || hak_option_set("free_policy", hak_load_relaxed(&before))) &&
            hak_option_set("purge_start_bytes", bytes) &&
            hak_option_set("dirty_bytes", bytes > WAITS_LEAST ? bytes : WAITS_LEAST);
 }

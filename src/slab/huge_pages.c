@@ -397,13 +397,22 @@ static struct small_pages small_pages_of(struct hak_super *super, uint64_t units
     return pages;
 }
 
+// Superslabs mapped before this time of hak_arena.clock may share their pages with another process.
+static _Atomic(uint32_t) shared_before;
+
+void hak_huge_pages_note_fork(void)
+{
+    hak_store_relaxed(&shared_before, hak_load_relaxed(&hak_arena.clock) + 1);
+}
+
 // Such a range in the superslab that may be collapsed, as far as is known; and note that it was looked for. With units = 0: none.
 static struct small_pages choose_in(struct hak_super *super)
     HAK_REQUIRES(&hak_arena.lock) HAK_UNPROVEN
 {
     struct small_pages pages = {.units = 0};
     struct hak_shard *shard = hak_arena_shard_of(super);
-    if (super->is_mapping || shard == NULL || !hak_lock_try(&shard->lock)) {
+    if (super->is_mapping || super->mapped_at < hak_load_relaxed(&shared_before) || shard == NULL ||
+        !hak_lock_try(&shard->lock)) {
         return pages;
     }
     const uint64_t no =

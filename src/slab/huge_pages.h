@@ -36,6 +36,9 @@ HAK_INTERNAL void hak_huge_pages_note_holes(const struct hak_run *slab);
 // what the program uses most. One huge page is made of small ones, of the oldest superslabs: if all of it is in use, at least seven
 // eighths are written, and nothing in it was purged. The caller holds no lock.
 HAK_INTERNAL void hak_huge_pages_collapse_one(void);
+// The process is about to fork. A collapse copies pages that two processes share, so from then on both would have their own: what
+// is there now is not collapsed any more, in neither. Takes no lock, also in a signal handler.
+HAK_INTERNAL void hak_huge_pages_note_fork(void);
 
 // Touch the first page, which reads as zero, of memory that has just asked for huge pages and that no
 // other thread knows yet. True if the kernel had no huge page at hand: then the rest should use small

@@ -113,6 +113,19 @@ static void what_was_partly_purged_is_not_collapsed(void)
     end_slabs();
 }
 
+// A collapse would copy what parent and child still share.
+static void what_a_fork_shares_is_not_collapsed(void)
+{
+    make_slabs(SMALL_SLABS, 512, 1);
+    hak_huge_pages_note_fork();
+    make_slabs(SLABS - slab_count, 512, 1);
+    UNIT_EQUAL(hak_fake.collapses, 0);
+    end_slabs();
+    make_slabs(SLABS, 512, 1); // mapped after the fork
+    UNIT_EQUAL(hak_fake.collapses, SMALL_SLABS / HAK_HUGE_UNITS);
+    end_slabs();
+}
+
 // A kernel that cannot is asked once for each.
 static void a_refused_collapse_changes_nothing(void)
 {
@@ -141,6 +154,7 @@ int main(void)
     hak_options.huge_start_bytes = HAK_MIB(8);
     what_a_heap_took_while_it_was_small_is_collapsed();
     what_was_partly_purged_is_not_collapsed();
+    what_a_fork_shares_is_not_collapsed();
     a_refused_collapse_changes_nothing();
     what_is_not_written_is_not_collapsed();
     with_thp_always_nothing_is_collapsed();

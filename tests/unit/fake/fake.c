@@ -386,14 +386,6 @@ void hak_os_want_huge(void *start, size_t bytes, bool wanted)
     hak_add_relaxed(wanted ? &hak_fake.huge_asks : &hak_fake.huge_refusals, 1);
 }
 
-bool hak_os_collapse(void *start, size_t bytes)
-{
-    (void)start;
-    (void)bytes;
-    hak_add_relaxed(&hak_fake.collapses, 1);
-    return !hak_fake.refuse_collapse;
-}
-
 size_t hak_os_address_limit(void)
 {
     return hak_fake.address_limit;

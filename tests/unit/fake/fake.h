@@ -31,6 +31,7 @@ struct hak_fake {
     _Atomic(size_t) fail_first; // the first ask to refuse, counted by `asks` from 1
     size_t fail_times;
     bool refuse_collapse; // hak_os_collapse
+    uint64_t collapse_ns; // what it takes
     bool refuse_asks;     // refuse all asks
     // The same for all calls that the kernel may refuse: asks, unmap, purge, the barrier, a thread.
     _Atomic(size_t) refuse_first; // the first call to refuse, counted by `calls` from 1

@@ -1,4 +1,5 @@
-// fake_clock.c -- the clocks, the processors, and the ids of process and thread, as a test has set them (see fake.h).
+// fake_clock.c -- the clocks and what takes time, the processors, and the ids of process and thread, as a test has set them (see
+// fake.h).
 #include "base/atomic.h"
 #include "fake.h"
 #include "os/os.h"
@@ -65,4 +66,13 @@ bool hak_os_is_alone(void)
 int hak_os_thread_id(void)
 {
     return hak_fake.process_id;
+}
+
+bool hak_os_collapse(void *start, size_t bytes)
+{
+    (void)start;
+    (void)bytes;
+    hak_add_relaxed(&hak_fake.collapses, 1);
+    hak_add_relaxed(&hak_fake.now_ns, hak_fake.collapse_ns);
+    return !hak_fake.refuse_collapse;
 }

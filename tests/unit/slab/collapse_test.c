@@ -137,6 +137,19 @@ static void a_refused_collapse_changes_nothing(void)
     end_slabs();
 }
 
+// The kernel waits for each processor, however long another program keeps it to itself.
+static void a_collapse_that_waits_is_the_last(void)
+{
+    hak_fake.collapse_ns = UINT64_C(700000000);
+    make_slabs(SLABS, 512, 1);
+    UNIT_EQUAL(hak_fake.collapses, 1);
+    hak_fake.collapse_ns = 0;
+    end_slabs();
+    make_slabs(SLABS, 512, 1);
+    UNIT_EQUAL(hak_fake.collapses, 0);
+    end_slabs();
+}
+
 static void with_thp_always_nothing_is_collapsed(void)
 {
     hak_options.thp = 2;
@@ -158,5 +171,7 @@ int main(void)
     a_refused_collapse_changes_nothing();
     what_is_not_written_is_not_collapsed();
     with_thp_always_nothing_is_collapsed();
+    hak_options.huge_dear_us = 1000;
+    a_collapse_that_waits_is_the_last();
     return 0;
 }

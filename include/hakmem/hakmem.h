@@ -104,9 +104,10 @@ HAKMEM_API void hak_heap_destroy(struct hak_heap *heap);
 // The walk holds all locks of the allocator: other threads wait as soon as one of their magazines is empty
 // or full. It takes some ns a block. `visit` must not wait for a thread that may allocate or free, for example for a lock of
 // the C library's streams. It may write into memory that was allocated before. It may allocate, 4 MiB at a time, and free; what it
-// frees goes back when the walk ends. hak_describe, hak_owns, hak_usable_size and hak_option_get work in it. The other functions
-// would have to wait for its own locks, and do nothing: they return 0, false or NULL, and figures that need a lock are 0. It must
-// return: an exception or longjmp would leave the locks held.
+// frees goes back when the walk ends. It may fork; the child should then end, or call exec, before the walk does. hak_describe,
+// hak_owns, hak_usable_size and hak_option_get work in it. The other functions would have to wait for its own locks, and do
+// nothing: they return 0, false or NULL, and figures that need a lock are 0. It must return: an exception or longjmp would leave
+// the locks held.
 HAKMEM_API bool hak_visit_blocks(struct hak_heap *heap,
                                  bool (*visit)(void *start, size_t bytes, void *argument),
                                  void *argument);

@@ -13,8 +13,8 @@
 
 #include "base/atomic.h"
 #include "cache/cache.h"
-#include "cache/dying.h"
 #include "cache/heap.h"
+#include "cache/nested.h"
 #include "cache/sweeper.h"
 #include "cache/world.h"
 #include "os/os.h"
@@ -49,9 +49,10 @@ static bool lock_all(void)
     return is_locked;
 }
 
+// A visitor of hak_visit_blocks has all locks already; and of a function that intercepts munmap nobody knows which.
 static void prepare(void)
 {
-    if (hak_os_is_alone() || hak_dying_now() || !lock_all()) {
+    if (hak_os_is_alone() || !hak_nested_may_wait() || !lock_all()) {
         unlocked_forks++;
     }
     hak_huge_pages_note_fork();

@@ -306,8 +306,8 @@ void hak_huge_pages_note_holes_locked(struct hak_shard *shard,
                                       struct hak_super *super,
                                       uint64_t units) HAK_REQUIRES(&shard->lock)
 {
+    super->settled_units |= hak_super_pages_of(units); // whatever the option is: it may change
     if (hak_load_relaxed(&hak_options.thp) == HUGE_AUTO) {
-        super->settled_units |= hak_super_pages_of(units);
         hak_huge_pages_end_locked(shard, super, units);
     }
 }

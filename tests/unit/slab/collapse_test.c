@@ -99,11 +99,13 @@ static void what_is_not_written_is_not_collapsed(void)
     end_slabs();
 }
 
-// What was purged would, too: from then on until the whole huge page is free.
-static void what_was_partly_purged_is_not_collapsed(void)
+// What was purged would, too: from then on until the whole huge page is free. The option may have been another one then.
+static void what_was_partly_purged_is_not_collapsed(unsigned thp)
 {
+    hak_options.thp = thp;
     make_slabs(SMALL_SLABS, 512, 1);
     hak_huge_pages_note_holes(slabs[0]);
+    hak_options.thp = 0;
     make_slabs(SLABS - slab_count, 512, 1);
     UNIT_EQUAL(hak_fake.collapses, SMALL_SLABS / HAK_HUGE_UNITS - 1);
     UNIT_EQUAL(hak_map_super(slabs[0]->base)->huge_units >>
@@ -166,7 +168,8 @@ int main(void)
     hak_arena.huge_pages = HAK_HUGE_MADVISE;
     hak_options.huge_start_bytes = HAK_MIB(8);
     what_a_heap_took_while_it_was_small_is_collapsed();
-    what_was_partly_purged_is_not_collapsed();
+    what_was_partly_purged_is_not_collapsed(0);
+    what_was_partly_purged_is_not_collapsed(1);
     what_a_fork_shares_is_not_collapsed();
     a_refused_collapse_changes_nothing();
     what_is_not_written_is_not_collapsed();

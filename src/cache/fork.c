@@ -118,19 +118,20 @@ void hak_fork_start(void)
 }
 
 #if defined __GLIBC__
-// pthread_atfork calls this. Here its address is read first, because data is relocated before calls are.
+// pthread_atfork calls this. Here its address is read first, because data is relocated before calls are. Nor do we name an object,
+// as pthread_atfork does: exit drops the handlers of each object, and another thread that was forking then would drop no lock.
+// Whoever starts early is never unmapped (src/hakmem.c).
 typedef void (*fork_handler)(void);
 extern int __register_atfork(fork_handler prepares,
                              fork_handler parent,
                              fork_handler child,
                              void *object);
-extern void *__dso_handle __attribute__((visibility("hidden")));
 
 void hak_fork_start_early(void)
 {
     __typeof__(__register_atfork) *volatile ask = __register_atfork;
     if (is_first()) {
-        ask(prepare, go_on_in_parent, go_on_in_child, &__dso_handle);
+        ask(prepare, go_on_in_parent, go_on_in_child, NULL);
     }
 }
 #endif

@@ -10,7 +10,8 @@
 
 use crate::control_group::Group;
 use crate::error::Result;
-use crate::tree::{Start, Tree};
+use crate::ptrace::ptrace;
+use crate::tree::{self, Start, Tree};
 use crate::watch::{self, Timeline, Watched};
 use crate::{failed, inherited, usage};
 use hakmem_heap::live::check_proc;
@@ -73,9 +74,9 @@ pub struct Run {
     pub unexamined: Option<String>,
     /// How many processes outlived the command.
     pub left_running: usize,
-    /// From its start to its end, without the time in which we kept it stopped.
+    /// From its start to its end, without the time in which it did nothing because we kept a process of it stopped.
     pub wall_s: f64,
-    /// How long we kept it stopped.
+    /// How long that was.
     pub stopped_s: f64,
     /// Of the command and the children that it has waited for.
     pub user_s: f64,
@@ -412,11 +413,15 @@ impl Tracer<'_> {
             libc::PTRACE_EVENT_EXEC => self.tree.became_program(pid, now_s),
             libc::PTRACE_EVENT_EXIT => {
                 let sees_threads = self.request.trace_threads;
+                let before = self.processor_time_if_held();
                 self.tree.examine(pid, now_s, sees_threads);
                 if self.request.reads_heaps {
                     self.tree.read_heap(pid);
                 }
-                self.stopped += arrived.elapsed();
+                if let Some(before) = before {
+                    let worked = self.tree.processor_time().saturating_sub(before);
+                    self.stopped += arrived.elapsed().saturating_sub(worked);
+                }
             }
             libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => {
                 // Job control has stopped it; it stays stopped.
@@ -428,6 +433,13 @@ impl Tracer<'_> {
         }
         // If it was killed meanwhile, its end comes next.
         let _ = ptrace(libc::PTRACE_CONT, pid, 0, passed_on as usize);
+    }
+
+    /// What its processes have worked so far, if the stop of one of them may hold up the command: neither if it has ended, nor
+    /// if it works itself, though it may just wait for a processor.
+    fn processor_time_if_held(&self) -> Option<Duration> {
+        let is_held = self.root_ended.is_none() && !tree::is_running(self.root);
+        is_held.then(|| self.tree.processor_time())
     }
 
     fn note_child(&mut self, parent: i32, how: Start, now_s: f64) {
@@ -482,19 +494,5 @@ impl Tracer<'_> {
             group_peak_kib,
             timeline,
         })
-    }
-}
-
-/// The type's sign differs between C libraries.
-#[cfg(not(target_env = "musl"))]
-pub type TraceRequest = libc::c_uint;
-#[cfg(target_env = "musl")]
-pub type TraceRequest = libc::c_int;
-
-pub fn ptrace(request: TraceRequest, pid: i32, address: usize, data: usize) -> std::io::Result<()> {
-    // SAFETY: none of the requests that are made here lets the kernel write to our memory.
-    match unsafe { libc::ptrace(request, pid, address, data) } {
-        -1 => Err(std::io::Error::last_os_error()),
-        _ => Ok(()),
     }
 }

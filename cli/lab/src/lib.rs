@@ -28,6 +28,7 @@ pub mod places;
 pub mod probe;
 pub mod process;
 pub mod proof;
+pub mod ptrace;
 pub mod race;
 pub mod render;
 pub mod statistics;

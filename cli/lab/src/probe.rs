@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::launch::{self, Request};
 use crate::process::{Blind, Process};
 use crate::proof::Proof;
+use crate::ptrace::ptrace;
 use crate::whole_file::temporary;
 use crate::{failed, usage};
 use hakmem_heap::shown::ShownPath;
@@ -140,7 +141,7 @@ impl Stopped {
     }
 
     fn resume(&self, signal: i32) {
-        let _ = launch::ptrace(libc::PTRACE_CONT, self.pid, 0, signal as usize);
+        let _ = ptrace(libc::PTRACE_CONT, self.pid, 0, signal as usize);
     }
 
     /// Sets a breakpoint at `place`; the bytes behind it stay.
@@ -152,7 +153,7 @@ impl Stopped {
     }
 
     fn poke(&self, address: u64, word: u64) -> std::result::Result<(), Blind> {
-        launch::ptrace(
+        ptrace(
             libc::PTRACE_POKEDATA,
             self.pid,
             address as usize,
@@ -252,8 +253,8 @@ fn test_block(tracee: &mut Stopped, proof: &Proof, place: u64) -> Option<bool> {
 
 /// The differences between processors.
 mod registers {
-    use crate::launch;
     use crate::process::Blind;
+    use crate::ptrace::TraceRequest;
     use nix::libc;
     use std::fs::File;
 
@@ -280,7 +281,7 @@ mod registers {
             self.transfer(libc::PTRACE_SETREGSET, pid)
         }
 
-        fn transfer(&mut self, request: launch::TraceRequest, pid: i32) -> Result<(), Blind> {
+        fn transfer(&mut self, request: TraceRequest, pid: i32) -> Result<(), Blind> {
             let mut area = libc::iovec {
                 iov_base: (&raw mut self.0).cast(),
                 iov_len: size_of::<libc::user_regs_struct>(),

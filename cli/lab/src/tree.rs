@@ -9,10 +9,12 @@ use hakmem_heap::heap::Heap;
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::perf_map::MapPlace;
 use hakmem_heap::profile::Profile;
+use nix::libc;
 use procfs::FromRead;
 use procfs::process::{Stat, Status};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What was read at a process's exit stop, when its memory was still there.
 #[derive(Debug, Default)]
@@ -172,6 +174,15 @@ impl Tree {
             .collect()
     }
 
+    /// Of all threads of the processes that have not ended.
+    pub fn processor_time(&self) -> Duration {
+        let running = self.tracees.iter().filter(|tracee| !tracee.has_ended);
+        running
+            .filter(|tracee| !tracee.is_thread)
+            .map(|tracee| processor_time(tracee.pid))
+            .sum()
+    }
+
     /// The processes that were examined at their end, with their lifetimes.
     pub fn reports(&self) -> impl Iterator<Item = (&Tracee, &ExitReport)> {
         self.tracees
@@ -235,6 +246,29 @@ fn told<T: FromRead>(pid: i32, file: &str) -> Result<T, String> {
     let bytes = std::fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
     T::from_read(String::from_utf8_lossy(&bytes).as_bytes())
         .map_err(|error| format!("{path}: {error}"))
+}
+
+/// Does its first thread work, or wait for a processor?
+pub fn is_running(pid: i32) -> bool {
+    told::<Stat>(pid, "stat").is_ok_and(|stat| stat.state == 'R')
+}
+
+/// Read from the process's clock, as /proc would count only its first thread to the nanosecond. Zero if it is gone.
+fn processor_time(pid: i32) -> Duration {
+    let mut clock = 0;
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: both pointers are to live variables of the right type.
+    let found = unsafe {
+        libc::clock_getcpuclockid(pid, &raw mut clock) == 0
+            && libc::clock_gettime(clock, &raw mut time) == 0
+    };
+    match found {
+        true => Duration::new(time.tv_sec as u64, time.tv_nsec as u32),
+        false => Duration::ZERO,
+    }
 }
 
 fn thread_group(pid: i32) -> Option<i32> {

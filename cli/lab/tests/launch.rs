@@ -44,6 +44,41 @@ int main(int count, char **arguments)
 }
 "#;
 
+/// Starts a hundred processes and works for 0.3 s, in which they end; or they end after it has.
+const PARENT: &str = r#"
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+int main(int count, char **arguments)
+{
+    int gate[2];
+    if (pipe(gate) != 0) {
+        return 1;
+    }
+    for (int i = 0; i < 100; i++) {
+        if (fork() == 0) {
+            close(gate[1]);
+            _exit((int)read(gate[0], gate, 1));
+        }
+    }
+    double start = now();
+    if (count == 1) {
+        close(gate[1]);
+    }
+    while (now() - start < 0.3) {
+    }
+    (void)arguments;
+    return 0;
+}
+"#;
+
 fn request(command: &[&str]) -> Request {
     let null = || {
         File::options()
@@ -198,6 +233,17 @@ fn commands_that_threads_start_at_one_time_do_not_hold_each_other() {
             });
         }
     });
+}
+
+#[test]
+fn processes_that_are_examined_beside_the_command_or_after_it_take_none_of_its_time() {
+    let workshop = Workshop::open();
+    let parent = workshop.compile("parent", PARENT, &[]);
+    for arguments in [&[][..], &["later"]] {
+        let run = run(&[&[text(&parent)], arguments].concat());
+        assert_eq!(run.tree.reports().count(), 101);
+        assert!(run.wall_s >= 0.29, "{} s", run.wall_s);
+    }
 }
 
 #[test]

@@ -24,6 +24,7 @@ struct process *hak_process;
 
 static struct channel *channel; // NULL: nothing is recorded
 static pthread_key_t ending;
+static char own_program[PROGRAM_CHARS]; // in a forked child without /proc the parent's
 static uint32_t own_number; // hak_process->number; in a forked child the parent's until it has one
 static char channel_path[64];
 static bool with_stacks;
@@ -64,8 +65,7 @@ static void use_ring(struct recorder *recorder, struct ring *ring)
 // Processes share the channel, so the futexes are not private.
 static void sleep_while(_Atomic(uint32_t) *word, uint32_t value, long milliseconds)
 {
-    const struct timespec time = {.tv_sec = milliseconds / 1000,
-                                  .tv_nsec = milliseconds % 1000 * 1000000};
+    const struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000};
     syscall(SYS_futex, word, FUTEX_WAIT, value, &time, NULL, 0);
 }
 
@@ -120,16 +120,15 @@ static struct channel *open_channel(const char *path)
     if (file < 0) {
         return NULL;
     }
-    void *memory = mmap(NULL, CHANNEL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    struct channel *opened = mmap(NULL, CHANNEL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
-    if (memory == MAP_FAILED) {
+    if (opened == MAP_FAILED) {
         return NULL;
     }
-    struct channel *opened = memory;
     if (opened->magic == CHANNEL_MAGIC && opened->version == CHANNEL_VERSION) {
         return opened;
     }
-    munmap(memory, CHANNEL_BYTES);
+    munmap(opened, CHANNEL_BYTES);
     return NULL;
 }
 
@@ -209,8 +208,9 @@ static void fill_in(struct process_entry *entry, uint64_t time)
     entry->id = getpid();
     entry->parent = own_number;
     entry->start = time;
-    const ssize_t length = readlink("/proc/self/exe", entry->program, PROGRAM_CHARS - 1);
-    entry->program[length > 0 ? length : 0] = '\0';
+    const ssize_t length = readlink("/proc/self/exe", own_program, PROGRAM_CHARS - 1);
+    own_program[length > 0 ? length : PROGRAM_CHARS - 1] = '\0';
+    memcpy(entry->program, own_program, PROGRAM_CHARS);
     entry->number = 1 + hak_add_relaxed(&channel->next_process, 1);
 }
 

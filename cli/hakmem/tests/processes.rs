@@ -245,6 +245,47 @@ fn processes_that_the_recorder_is_not_in_are_named() {
         .says(", complete; exit code 0");
 }
 
+/// Forks after it has changed its root to a folder without /proc, as servers do. Exit code 9 where only root may.
+const CHANGES_ROOT: &str = r#"
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+    free(malloc(10));
+    if (chroot(".") != 0) {
+        return 9;
+    }
+    if (fork() == 0) {
+        for (int i = 0; i < 50; i++) {
+            free(malloc(100));
+            usleep(2000);
+        }
+        _exit(0);
+    }
+    wait(NULL);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_child_in_a_changed_root_has_its_parents_name() {
+    let workshop = Workshop::open();
+    workshop.compile("changes_root", CHANGES_ROOT, &["-O0"]);
+    let said = workshop.hakmem(&["record", "--", "./changes_root"]);
+    if said.code == Some(9) {
+        eprintln!("left out: only root may change the root");
+        return;
+    }
+    let info = workshop.hakmem(&["trace", "info", "trace.hkt"]);
+    info.says("\n2 changes_root ");
+    assert!(
+        !info.output.contains("allocated nothing"),
+        "{}",
+        info.output
+    );
+}
+
 /// Without the right to make a PID namespace, there is nothing to test.
 #[test]
 fn numbers_of_another_pid_namespace_are_not_believed() {

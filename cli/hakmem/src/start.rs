@@ -6,7 +6,7 @@ use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::Allocator;
 use hakmem_lab::error::Result;
 use hakmem_lab::executable::Executable;
-use hakmem_lab::launch::Request;
+use hakmem_lab::launch::{Request, Run};
 use hakmem_lab::places::Places;
 use hakmem_lab::process::Blind;
 use hakmem_lab::{failed, probe, trust};
@@ -122,8 +122,21 @@ pub fn request(
         trace_threads: true,
         has_own_group: false,
         reads_heaps,
+        ends_what_remains: false,
         control_group: None,
     })
+}
+
+/// What to say of processes that outlived the command: they go on, but are not looked at any more.
+pub fn left_running(run: &Run) -> Option<String> {
+    let which = match run.left_running {
+        0 => return None,
+        1 => "one process still runs, and is".into(),
+        count => format!("{count} processes still run, and are"),
+    };
+    Some(format!(
+        "{which} not counted; a service is counted if it stays in the foreground"
+    ))
 }
 
 /// A note for the case that standard input is a file, but runs do not read it.

@@ -354,3 +354,23 @@ int main(void)
         plain.output
     );
 }
+
+#[test]
+fn what_a_program_leaves_running_goes_on() {
+    for command in [["run", "--stats"], ["leaks", "--exit"]] {
+        let workshop = Workshop::open();
+        let program = ["--", "sh", "-c", "(sleep 5; touch done) & exit 0"];
+        let said = workshop.hakmem(&[&command[..], &program].concat());
+        said.ended_with(0);
+        let all = said.output.clone() + &said.errors;
+        assert!(
+            all.contains("2 processes still run, and are not counted"),
+            "{all}"
+        );
+        let until = Instant::now() + Duration::from_secs(20);
+        while !workshop.path("done").exists() {
+            assert!(Instant::now() < until, "it was ended");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}

@@ -10,7 +10,7 @@
 
 use crate::control_group::Group;
 use crate::error::Result;
-use crate::ptrace::ptrace;
+use crate::ptrace::{let_go, ptrace, seize};
 use crate::tree::{self, Start, Tree};
 use crate::watch::{self, Timeline, Watched};
 use crate::{failed, inherited, usage};
@@ -29,8 +29,8 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long to wait for processes that outlive the command.
-const GRACE: Duration = Duration::from_secs(3);
+/// How often to look for the end of such processes as outlive the command.
+const REMAINING_EVERY: Duration = Duration::from_millis(2);
 
 pub struct Request {
     pub program: PathBuf,
@@ -50,6 +50,8 @@ pub struct Request {
     pub has_own_group: bool,
     /// Read the heaps of its processes when they exit.
     pub reads_heaps: bool,
+    /// Kill the processes that outlive the command, so that they disturb no later run; else they go on.
+    pub ends_what_remains: bool,
     /// The group for it and all that it starts.
     pub control_group: Option<Arc<Group>>,
 }
@@ -180,15 +182,6 @@ impl Drop for Gate {
     fn drop(&mut self) {
         let _ = nix::unistd::write(&self.writer, &[1]);
     }
-}
-
-/// Traces a process from the command's first instruction; kills it if that is not permitted.
-pub fn seize(root: i32, options: i32) -> Result<()> {
-    ptrace(libc::PTRACE_SEIZE, root, 0, options as usize).map_err(|error| {
-        // SAFETY: the process is our child and not waited for yet.
-        unsafe { libc::kill(root, libc::SIGKILL) };
-        failed!("tracing (ptrace) is not permitted here, so nothing can be proved: {error}")
-    })
 }
 
 /// Why the exec has failed; waits until the process has ended or executed the command.
@@ -371,7 +364,10 @@ impl Tracer<'_> {
             // SAFETY: all zeros is a valid rusage.
             let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
             // Not the children of other threads: a server's clients belong to those.
-            let options = libc::__WALL | libc::__WNOTHREAD;
+            let mut options = libc::__WALL | libc::__WNOTHREAD;
+            if self.root_ended.is_some() {
+                options |= libc::WNOHANG; // to see when the time for the others is over
+            }
             // SAFETY: both pointers are to live variables of the right type.
             let pid = unsafe { libc::wait4(-1, &mut status, options, &mut usage) };
             if pid < 0 {
@@ -384,7 +380,9 @@ impl Tracer<'_> {
                 // The first stop: the process is past its exec, or has ended.
                 is_announced = sender.send(self.root).is_ok();
             }
-            if libc::WIFSTOPPED(status) {
+            if pid == 0 {
+                std::thread::sleep(REMAINING_EVERY);
+            } else if libc::WIFSTOPPED(status) {
                 self.on_stop(pid, status);
             } else {
                 self.on_end(pid, status, &usage);
@@ -396,6 +394,10 @@ impl Tracer<'_> {
             }
         }
         self.watched.finish();
+        // The kernel kills what is still traced when this thread ends.
+        if self.root_ended.is_some() && !self.request.ends_what_remains {
+            let_go(&self.tree.unended());
+        }
     }
 
     /// Handles a stop, and lets the process continue in the way that this stop requires.
@@ -457,7 +459,7 @@ impl Tracer<'_> {
         self.tree.ended(pid, self.now_s());
         if pid == self.root {
             self.root_ended = Some((now, status, *usage));
-            self.watched.root_has_ended(now + GRACE);
+            self.watched.root_has_ended(now);
         }
     }
 

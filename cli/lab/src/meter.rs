@@ -338,6 +338,7 @@ fn request(
         trace_threads: workload.trace_threads,
         has_own_group: true,
         reads_heaps: false,
+        ends_what_remains: true,
         control_group: None,
     })
 }

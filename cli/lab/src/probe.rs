@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::launch::{self, Request};
 use crate::process::{Blind, Process};
 use crate::proof::Proof;
-use crate::ptrace::ptrace;
+use crate::ptrace::{ptrace, seize};
 use crate::whole_file::temporary;
 use crate::{failed, usage};
 use hakmem_heap::shown::ShownPath;
@@ -67,6 +67,7 @@ pub fn load(
         trace_threads: false,
         has_own_group: true,
         reads_heaps: false,
+        ends_what_remains: true,
         control_group: None,
     };
     let started = launch::fork_command(&request)?;
@@ -74,7 +75,7 @@ pub fn load(
         pid: started.root,
         has_ended: false,
     };
-    launch::seize(
+    seize(
         started.root,
         libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL,
     )?;

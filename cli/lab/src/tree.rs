@@ -165,6 +165,12 @@ impl Tree {
             .count()
     }
 
+    /// The processes and threads that have not ended.
+    pub fn unended(&self) -> Vec<i32> {
+        let unended = self.tracees.iter().filter(|tracee| !tracee.has_ended);
+        unended.map(|tracee| tracee.pid).collect()
+    }
+
     /// The processes that have not ended and have their own memory.
     pub fn living(&self) -> Vec<i32> {
         self.tracees

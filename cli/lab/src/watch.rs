@@ -17,6 +17,9 @@ const SLOW_TICK: Duration = Duration::from_millis(50);
 const SLOW_AFTER: Duration = Duration::from_secs(5);
 
 /// The state that the tracing thread and the watching thread share.
+/// How long to wait for processes that outlive the command.
+const GRACE: Duration = Duration::from_secs(3);
+
 #[derive(Default)]
 pub struct Watched {
     state: Mutex<State>,
@@ -48,10 +51,10 @@ impl Watched {
         self.state().living = living;
     }
 
-    pub fn root_has_ended(&self, grace_until: Instant) {
+    pub fn root_has_ended(&self, now: Instant) {
         let mut state = self.state();
         state.root = None;
-        state.grace_until = Some(grace_until);
+        state.grace_until = Some(now + GRACE);
     }
 
     /// The resident memory of all the command's processes now.
@@ -125,10 +128,6 @@ fn watch(watched: &Watched, started: Instant, timeout: Option<Duration>) -> Time
             && state.left_running.is_none()
         {
             state.left_running = Some(state.living.len());
-            state
-                .living
-                .iter()
-                .for_each(|pid| send(*pid, libc::SIGKILL));
         }
         if state.finished {
             break;

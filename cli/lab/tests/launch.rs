@@ -100,6 +100,7 @@ fn request(command: &[&str]) -> Request {
         trace_threads: false,
         has_own_group: true,
         reads_heaps: false,
+        ends_what_remains: true,
         control_group: None,
     }
 }

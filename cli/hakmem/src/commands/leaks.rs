@@ -8,7 +8,7 @@ use crate::profile::look::snapshot;
 use crate::profile::{Part, ROWS, Site, Snapshot, View, notes, sorted};
 use crate::say;
 use crate::signals;
-use crate::start::{environment, preloadable, prove, request};
+use crate::start::{environment, left_running, preloadable, prove, request};
 use crate::target::{Target, what_reads};
 use clap::Args;
 use hakmem_heap::profile::Sums;
@@ -120,7 +120,8 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let run = run(arguments)?;
-    let snapshot = at_end(arguments, &run.tree)?;
+    let mut snapshot = at_end(arguments, &run.tree)?;
+    snapshot.notes.extend(left_running(&run));
     eprint!("{}", if arguments.json { "" } else { "\n" });
     say::keep();
     report(arguments, &snapshot, to_save)?;
@@ -203,7 +204,7 @@ fn unseen(process: Option<usize>, count: usize) -> Error {
             usage!("there was no process {number}: {count} ran; without --process they are listed")
         }
         Some(number) => failed!(
-            "the end of process {number} was not seen: it was killed, or uses another allocator"
+            "the end of process {number} was not seen: it was killed, still runs, or uses another allocator"
         ),
         None => failed!("the program's end was not seen: it was killed, or uses another allocator"),
     }
@@ -394,7 +395,7 @@ fn processes(parts: &[Part], form: Form) -> String {
         );
     }
     if parts.iter().any(|part| part.live.is_none()) {
-        text += "\nnot seen: killed, or uses another allocator";
+        text += "\nnot seen: killed, still running, or uses another allocator";
     }
     text + "\n\nthe sum of all; --process NUMBER shows one alone. What a process had when it \
             forked counts in both.\n"

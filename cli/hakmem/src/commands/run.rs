@@ -2,7 +2,7 @@
 
 use crate::output::terminal_of_errors;
 use crate::signals;
-use crate::start::{environment, preloadable, prove, prove_if_possible, request};
+use crate::start::{environment, left_running, preloadable, prove, prove_if_possible, request};
 use clap::{Args, ValueEnum};
 use hakmem_heap::figures::Figures;
 use hakmem_heap::shown::ShownPath;
@@ -123,6 +123,9 @@ fn print_stats(program: &Path, run: &Run, allocator: &Allocator, is_whole: bool)
         run.major_faults
     ));
     add_heap(&mut lines, run, is_whole);
+    if let Some(note) = left_running(run) {
+        lines.push(format!("  not seen    {note}"));
+    }
     let mut proved = 0;
     let mut pointers = 0;
     for (_, report) in run.tree.reports() {

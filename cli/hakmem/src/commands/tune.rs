@@ -148,6 +148,7 @@ impl Program {
             trace_threads: false,
             has_own_group: false,
             reads_heaps: false,
+            ends_what_remains: true,
             control_group: None,
         };
         let run = Running::start(request)?.wait()?;

@@ -295,3 +295,13 @@ fn each_run_reads_standard_input_from_its_beginning() {
     cat.wait().unwrap();
     from(Stdio::null()).ended_with(0);
 }
+
+#[test]
+fn a_program_that_leaves_processes_running_is_not_compared() {
+    let workshop = shop("[total]\npeak_resident = '<= 64MiB'\n");
+    let line = ["--budget", "budget.toml", "--", "sh", "-c", "sleep 5 &"];
+    workshop
+        .hakmem(&[&["check"], &line[..]].concat())
+        .ended_with(1)
+        .says("leaves processes running");
+}

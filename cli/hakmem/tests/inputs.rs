@@ -241,12 +241,17 @@ fn each_file_of_a_folder_is_shown_once() {
 #[test]
 fn a_program_that_fails_is_not_tuned() {
     let workshop = Workshop::open();
-    for (program, end) in [("exit 3", "with exit code 3"), ("kill -9 $$", "by SIGKILL")] {
+    for (program, end) in [
+        ("exit 3", "with exit code 3"),
+        ("kill -9 $$", "by SIGKILL"),
+        ("sleep 5 &", "before processes that it had started"),
+    ] {
         workshop
             .hakmem(&["tune", "-l", "2", "--", "sh", "-c", program])
             .ended_with(1)
             .says(&format!(
-                "with baseline the program ended {end}; tuning needs a program that ends with exit code 0"
+                "with baseline the program ended {end}; tuning needs a program that ends with exit code 0, after \
+                 all of its processes"
             ));
     }
 }

@@ -251,10 +251,16 @@ fn resident(arguments: &Arguments, executable: &Executable, input: &Input) -> Re
     let environment = environment(&Allocator::default())?;
     let mut request = request(&executable.path, &arguments.command, environment, false)?;
     (request.output, request.errors) = (null()?, null()?);
+    request.ends_what_remains = true;
     let run = Running::start(request)?.wait()?;
     if run.end != End::Exited(0) {
         return Err(failed!(
             "the program did not end as in its first run: nothing is compared"
+        ));
+    }
+    if run.left_running > 0 {
+        return Err(failed!(
+            "the program leaves processes running, whose memory is not seen to its end: nothing is compared"
         ));
     }
     let exits = run

@@ -153,13 +153,16 @@ impl Program {
         };
         let run = Running::start(request)?.wait()?;
         let end = match run.end {
+            End::Exited(0) if run.left_running > 0 => {
+                Some("before processes that it had started".into())
+            }
             End::Exited(0) => None,
             End::Exited(code) => Some(format!("with exit code {code}")),
             End::Signaled(signal) => Some(format!("by {}", signal_name(signal))),
         };
         if let Some(end) = end {
             return Err(failed!(
-                "with {} the program ended {end}; tuning needs a program that ends with exit code 0",
+                "with {} the program ended {end}; tuning needs a program that ends with exit code 0, after all of its processes",
                 strategy.name
             ));
         }

@@ -77,6 +77,24 @@ fn its_heap_is_not_taken_for_memory_of_others() {
     assert!(!answer.output.contains(UNKNOWN), "{}", answer.output);
 }
 
+/// As after an update. Samples remember the path that the library had when they were taken.
+#[test]
+fn a_library_that_was_removed_is_named_once() {
+    let workshop = Workshop::open();
+    let copy = workshop.path("libcopy.so");
+    std::fs::copy(library(), &copy).unwrap();
+    let mut command = Command::new(workshop.compile("holds", HOLDS, &[]));
+    command
+        .env("LD_PRELOAD", &copy)
+        .env("HAKMEM_SAMPLE_BYTES", "1024");
+    let process = Waiting::start(&mut command);
+    std::fs::remove_file(&copy).unwrap();
+    let answer = workshop.hakmem(&["doctor", &process.pid()]);
+    answer.ended_with(0).says("malloc is hakmem (");
+    let is_twice = answer.output.contains("for a part of the program");
+    assert!(!is_twice, "{}", answer.output);
+}
+
 #[test]
 fn what_grows_in_its_heap_is_not_outside_of_malloc() {
     let workshop = Workshop::open();

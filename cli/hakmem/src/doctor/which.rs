@@ -106,7 +106,9 @@ pub fn of(opened: &Opened) -> (Vec<Used>, Vec<String>) {
     let mut seen = BTreeSet::new();
     let mut used = Vec::new();
     let mut runtimes = BTreeSet::new();
-    for code in code.iter().filter(|code| seen.insert(code.path.clone())) {
+    // What hakmem remembers may be unmapped by now, or be listed under the path that it had before it was removed.
+    let mapped = code.iter().filter(|code| code.number == 0);
+    for code in mapped.filter(|code| seen.insert(code.path.clone())) {
         let name = file_name(&code.path);
         let known = RUNTIMES.iter().find(|(start, _)| name.starts_with(start));
         runtimes.extend(known.map(|(_, what)| (*what).to_string()));

@@ -211,10 +211,23 @@ fn processes_that_the_recorder_is_not_in_are_named() {
             "/slow, ",
             "has a root, or a PID or user namespace, of its own",
         ),
+        (
+            "ulimit -v 200000; ./slow; true",
+            "/slow, ",
+            "may not map the channel's 256 MiB",
+        ),
+        (
+            "chmod 755 . && setpriv --reuid 65534 --clear-groups ./slow",
+            "/slow, ",
+            "runs as another user, who may not open the channel",
+        ),
     ] {
         let _ = std::fs::remove_file(workshop.path("trace.hkt"));
         let said = workshop.hakmem(&["record", "--", "sh", "-c", line]);
-        if said.errors.contains("unshare failed") {
+        if ["unshare failed", "setpriv: "]
+            .iter()
+            .any(|cannot| said.errors.contains(cannot))
+        {
             continue; // only root may
         }
         let info = workshop.hakmem(&["trace", "info", "trace.hkt"]);

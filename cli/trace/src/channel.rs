@@ -29,7 +29,7 @@ const PROGRAM_CHARS: usize = 224;
 const PROCESSES_AT: usize = 4096;
 const RINGS_AT: usize = PROCESSES_AT + PROCESSES * size_of::<ProcessEntry>();
 const WORDS_AT: usize = RINGS_AT + RINGS * size_of::<Ring>();
-const BYTES: usize = WORDS_AT + RINGS * RING_WORDS * size_of::<u64>();
+pub const BYTES: usize = WORDS_AT + RINGS * RING_WORDS * size_of::<u64>();
 /// Times are in units of 16 ticks of the processor's counter.
 pub const TIME_SHIFT: u32 = 4;
 

@@ -2,12 +2,13 @@
 //! recorder. If the kernel does not report them, a process that lives for only a few milliseconds may be missed.
 
 use crate::births::{Births, Born};
-use crate::channel::cut;
+use crate::channel::{self, cut};
 use crate::format::Unseen;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::executable::Executable;
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -25,7 +26,8 @@ struct Seen {
     has_environment: bool,
     has_library: bool,
     has_channel: bool,
-    is_elsewhere: bool,
+    /// Why it may not be able to open the channel.
+    hindrance: Option<&'static str>,
 }
 
 pub struct Witness {
@@ -97,7 +99,7 @@ impl Witness {
             has_environment: true,
             has_library: false,
             has_channel: false,
-            is_elsewhere: false,
+            hindrance: None,
         });
         seen.last = now;
         if seen.has_channel {
@@ -123,7 +125,13 @@ impl Witness {
         let its = ["ns/pid", "ns/user", "root"].map(|name| link(&text, name));
         // An unreadable link tells nothing: the process may have ended.
         let mut pairs = its.iter().zip(own);
-        seen.is_elsewhere |= pairs.any(|(its, own)| !its.as_os_str().is_empty() && its != own);
+        if pairs.any(|(its, own)| !its.as_os_str().is_empty() && its != own) {
+            seen.hindrance = Some("has a root, or a PID or user namespace, of its own");
+        } else if is_of_another_user(id) {
+            seen.hindrance = Some("runs as another user, who may not open the channel");
+        } else if address_limit(id).is_some_and(|bytes| bytes < 2 * channel::BYTES as u64) {
+            seen.hindrance = Some("may not map the channel's 256 MiB (ulimit -v)");
+        }
     }
 
     /// A process has introduced itself; `id` is its number in our namespace.
@@ -227,7 +235,7 @@ impl Witness {
 
 const NOT_LOADED: &str = "did not load the recorder";
 const TOO_SHORT: &str =
-    "allocated nothing, or has its own name space: its life was too short to tell";
+    "allocated nothing, or could not open the channel: its life was too short to tell";
 
 fn obstacle(program: &Path) -> Option<String> {
     let found = Executable::find(program.as_os_str()).ok();
@@ -245,10 +253,24 @@ fn why(program: &Path, seen: &Seen) -> Option<String> {
     if seen.has_channel || !seen.has_library && seen.last - seen.first < LOADED_AFTER {
         return None;
     }
-    if seen.is_elsewhere {
-        return Some("has a root, or a PID or user namespace, of its own".into());
-    }
-    (!seen.has_library).then(|| NOT_LOADED.into())
+    let unloaded = (!seen.has_library).then_some(NOT_LOADED);
+    seen.hindrance.or(unloaded).map(str::to_string)
+}
+
+fn is_of_another_user(id: i32) -> bool {
+    let owner = |id: &str| Some(fs::metadata(format!("/proc/{id}")).ok()?.uid());
+    owner(&id.to_string()).is_some_and(|its| Some(its) != owner("self"))
+}
+
+/// The most bytes of addresses that it may map.
+fn address_limit(id: i32) -> Option<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: sets no limit; the kernel writes the present one to a live variable.
+    let result = unsafe { libc::prlimit(id, libc::RLIMIT_AS, std::ptr::null(), &raw mut limit) };
+    (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
 /// All descendants of this process.

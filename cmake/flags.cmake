@@ -56,6 +56,8 @@ target_compile_options(hak_library_options INTERFACE
     -fvisibility=hidden
     # One instruction for a thread-local variable instead of a call, and no allocation on its first use.
     -ftls-model=initial-exec
+    # Whatever CFLAGS says: the archive's single object hides its names by their symbols, and only machine code has them all.
+    -fno-lto
     # Nobody replaces a function inside the library: calls between its exported functions stay direct.
     -fno-semantic-interposition
     # The compiler must not take our own malloc for the standard's: it would, for instance, turn

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Compiler flags that distributions and users put into CFLAGS make a library and an archive that can be linked. Link-time
+# Compiler flags that distributions and users put into CFLAGS, and what they or a project around hakmem may ask of CMake, make
+# a library and an archive that can be linked. Link-time
 # optimisation is one: the archive's single object hides names, which only works on machine code.
 # Usage: flags.sh <source folder> <folder of the first build>
 set -euo pipefail
@@ -34,5 +35,5 @@ try() {
 link_time='-O2 -flto'
 build flags "$link_time" -DCMAKE_BUILD_TYPE=None
 try flags "$link_time"
-build option -O2 -DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON
+build option -O2 -DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON -DCMAKE_UNITY_BUILD=ON
 try option "$link_time"

@@ -79,9 +79,55 @@ by_pkg_config() {
     "$root/by_archive" by_archive
 }
 
+# A program that calls nothing of malloc's family itself, as where only its libraries do: with the flags of docs/install.md.
+without_a_call() {
+    local flags out
+    printf '#include <stdio.h>\nint main(void) { return fopen("/dev/null", "r") == NULL; }\n' >"$root/silent.c"
+    for flags in "-Wl,--as-needed -Wl,--no-as-needed -L$libraries -lhakmem -Wl,-rpath,$libraries" \
+        "-Wl,-u,malloc $libraries/libhakmem.a -pthread"; do
+        cc "$root/silent.c" -o "$root/silent" $flags
+        out=$(HAKMEM_STATS=1 "$root/silent" 2>&1)
+        [[ $out == *live_bytes* ]] || { echo "hakmem is not used, in spite of $flags" >&2; exit 1; }
+    done
+}
+
+# In a plugin that contains the archive hak_malloc is hakmem's, and malloc and strdup are both the program's.
+in_a_plugin() {
+    cat >"$root/plugin.c" <<'plugin'
+#include <hakmem/hakmem.h>
+#include <stdlib.h>
+#include <string.h>
+int work(void)
+{
+    char *copy = strdup("copy"), *block = malloc(9), *own = hak_malloc(9);
+    const int right = hak_owns(own) && !hak_owns(copy) && !hak_owns(block);
+    free(copy);
+    free(block);
+    hak_free(own);
+    return right;
+}
+plugin
+    cat >"$root/host.c" <<'host'
+#include <dlfcn.h>
+#include <stdlib.h>
+int main(int count, char **arguments)
+{
+    free(malloc(1));
+    void *plugin = dlopen(arguments[count - 1], RTLD_NOW);
+    int (*work)(void) = plugin == NULL ? NULL : (int (*)(void))dlsym(plugin, "work");
+    return work == NULL || !work() || dlclose(plugin) != 0;
+}
+host
+    cc -shared -fPIC "$root/plugin.c" -o "$root/plugin.so" -I"$prefix/include" "$libraries/libhakmem.a" -pthread
+    cc "$root/host.c" -o "$root/host"
+    "$root/host" "$root/plugin.so" || { echo "the archive in a plugin does not work" >&2; exit 1; }
+}
+
 expect_soname
 expect_api_pages
 expect_pages
 expect_documents
 by_cmake
 by_pkg_config
+without_a_call
+in_a_plugin

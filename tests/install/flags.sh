@@ -22,8 +22,7 @@ build() {
 
 # try NAME FLAGS: a program that is linked with those flags uses the archive, one without them the library
 try() {
-    local flags
-    read -ra flags <<<"-D_GNU_SOURCE -rdynamic -I$source/include"
+    local flags=(-D_GNU_SOURCE -rdynamic "-I$source/include")
     "$compiler" "${flags[@]}" $2 "$program" -o "$work/archived" "$work/$1/libhakmem.a" -pthread
     "$work/archived" archived
     "$compiler" "${flags[@]}" "$program" -o "$work/archived" "$work/$1/libhakmem.a" -pthread

@@ -45,7 +45,7 @@ expect_documents() {
     local name named
     named=$({ cat "$prefix"/include/hakmem/*.h "$prefix"/share/doc/hakmem/docs/options.md
         find "$prefix/share/man" -type f -exec cat {} + 2>/dev/null
-        "$prefix/bin/hakmem" options --explain 2>/dev/null; } |
+        "$prefix/bin/hakmem" options --explain 2>/dev/null || true; } |
         grep -oE '\b(docs|contrib)/[a-z/-]+\.[a-z]+' | sort -u)
     [ -n "$named" ] || { echo "no document is named" >&2; exit 1; }
     for name in $named; do

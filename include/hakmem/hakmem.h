@@ -140,8 +140,8 @@ HAKMEM_API void hak_stats_read(struct hak_stats *stats);
 // Write the same, each size class and the counters as one line of JSON with a final 0 into `text`, which
 // has room for `bytes`. Returns the full length: if it is not less than `bytes`, the text was truncated.
 // 32 KiB are always enough. Allocates nothing, and may be called from a signal handler: if a lock is not
-// free then, the figures that need it are 0, and `"walked"` is false. Names do not change, new ones may be
-// added; docs/statistics.md explains them.
+// free within 100 ms, as where the handler has interrupted who holds it, the figures that need it are 0, and `"walked"` is false.
+// Names do not change, new ones may be added; docs/statistics.md explains them.
 HAKMEM_API size_t hak_stats_json(char *text, size_t bytes);
 
 // ---- profile ----

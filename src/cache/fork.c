@@ -18,7 +18,7 @@
 #include "cache/sweeper.h"
 #include "cache/world.h"
 #include "os/os.h"
-#include "slab/huge_pages.h"
+#include "slab/collapse.h"
 
 // glibc's lock of its list of open files. fork takes it after the handlers have run, which suits glibc's own malloc, whose
 // locks come last. With ours it would be a deadlock: a thread that flushes all files holds it and waits for a file, whose
@@ -55,7 +55,7 @@ static void prepare(void)
     if (hak_os_is_alone() || !hak_nested_may_wait() || !lock_all()) {
         unlocked_forks++;
     }
-    hak_huge_pages_note_fork();
+    hak_collapse_note_fork();
 }
 
 static bool was_unlocked(void)

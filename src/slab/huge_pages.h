@@ -1,7 +1,6 @@
 // huge_pages.h -- which memory asks for huge pages: that of a large and dense heap, while they are not
 // expensive. docs/decisions/0008-huge-pages.md.
 //
-// Owns      what the latest expensive huge page has cost.
 // Threads   any. Functions that end in _locked: the holder of the lock of the superslab's shard. hak_huge_pages_are_dear: no lock.
 #pragma once
 
@@ -31,14 +30,6 @@ HAK_INTERNAL void hak_huge_pages_note_holes_locked(struct hak_shard *shard,
                                                    uint64_t units) HAK_REQUIRES(&shard->lock);
 // The same for a slab whose owner's lock the caller holds. Takes the shard's lock.
 HAK_INTERNAL void hak_huge_pages_note_holes(const struct hak_run *slab);
-
-// A new huge page has been touched: the heap is large and dense. What it took before it was large has small pages, and is often
-// what the program uses most. One huge page is made of small ones, of the oldest superslabs: if all of it is in use, at least seven
-// eighths are written, and nothing in it was purged. The caller holds no lock.
-HAK_INTERNAL void hak_huge_pages_collapse_one(void);
-// The process is about to fork. A collapse copies pages that two processes share, so from then on both would have their own: what
-// is there now is not collapsed any more, in neither. Takes no lock, also in a signal handler.
-HAK_INTERNAL void hak_huge_pages_note_fork(void);
 
 // Touch the first page, which reads as zero, of memory that has just asked for huge pages and that no
 // other thread knows yet. True if the kernel had no huge page at hand: then the rest should use small

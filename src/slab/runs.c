@@ -6,6 +6,7 @@
 #include "meta/map.h"
 #include "os/refusal.h"
 #include "os/tags.h"
+#include "slab/collapse.h"
 #include "slab/find.h"
 #include "slab/hooks.h"
 #include "slab/huge_pages.h"
@@ -224,7 +225,7 @@ static void run_try_huge(struct hak_super *head, unsigned unit, unsigned units, 
         return;
     }
     if (!hak_huge_pages_are_dear(huge)) {
-        hak_huge_pages_collapse_one();
+        hak_collapse_one();
         return;
     }
     struct hak_shard *shard = hak_arena_shard_of(head);

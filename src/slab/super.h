@@ -101,6 +101,7 @@ enum { HAK_DIRTY_QUEUES = HAK_DIRTY_NONE }; // the number of queues
 
 // A superslab has two huge pages, or places of one.
 enum { HAK_HUGE_UNITS = HAK_SUPER_UNITS / 2 };
+#define HAK_HUGE_BYTES (HAK_HUGE_UNITS * HAK_UNIT_BYTES)
 
 // The units of those huge pages whose units are all among `units`.
 HAK_INLINE uint64_t hak_super_whole_pages(uint64_t units)

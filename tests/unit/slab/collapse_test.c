@@ -4,6 +4,7 @@
 #include "meta/map.h"
 #include "owner/owner.h"
 #include "slab/arena.h"
+#include "slab/collapse.h"
 #include "slab/huge_pages.h"
 #include "slab/runs.h"
 #include "slab/slab.h"
@@ -119,7 +120,7 @@ static void what_was_partly_purged_is_not_collapsed(unsigned thp)
 static void what_a_fork_shares_is_not_collapsed(void)
 {
     make_slabs(SMALL_SLABS, 512, 1);
-    hak_huge_pages_note_fork();
+    hak_collapse_note_fork();
     make_slabs(SLABS - slab_count, 512, 1);
     UNIT_EQUAL(hak_fake.collapses, 0);
     end_slabs();

@@ -1,0 +1,142 @@
+// collapse.c -- see collapse.h.
+#include "slab/collapse.h"
+
+#include "base/bits.h"
+#include "base/options.h"
+#include "os/os.h"
+#include "slab/arena.h"
+#include "slab/density.h"
+#include "slab/hooks.h"
+#include "slab/price.h"
+
+// A huge page's range that has small pages.
+struct small_pages {
+    struct hak_super *super;
+    char *start;
+    uint64_t units;
+    size_t written;   // bytes in slabs whose blocks were handed out
+    uint64_t unknown; // units in which only their content shows what is written
+};
+
+// How many superslabs are looked at, from the oldest on.
+enum { LOOKS = 16 };
+#define WRITTEN_LEAST (HAK_HUGE_BYTES / 8 * 7)
+
+// Superslabs mapped before this time of hak_arena.clock may share their pages with another process.
+static _Atomic(uint32_t) shared_before;
+
+void hak_collapse_note_fork(void)
+{
+    hak_store_relaxed(&shared_before, hak_load_relaxed(&hak_arena.clock) + 1);
+}
+
+static struct small_pages small_pages_of(struct hak_super *super, uint64_t units)
+{
+    const unsigned first = hak_lowest_bit(units);
+    struct small_pages pages = {super, super->base + first * HAK_UNIT_BYTES, units, 0, 0};
+    for (unsigned unit = first; unit < first + HAK_HUGE_UNITS; unit++) {
+        const char *start = super->base + unit * HAK_UNIT_BYTES;
+        const struct hak_class *info = hak_density_class(super, start);
+        if (info != NULL) {
+            const size_t handed_out =
+                hak_load_relaxed(&super->slabs[unit].fresh) * (size_t)info->bytes;
+            pages.written += hak_least(handed_out, HAK_UNIT_BYTES);
+        } else {
+            pages.unknown |= UINT64_C(1) << unit;
+        }
+    }
+    return pages;
+}
+
+// Such a range in the superslab that may be collapsed, as far as is known; and note that it was looked for. With units = 0: none.
+static struct small_pages choose_in(struct hak_super *super)
+    HAK_REQUIRES(&hak_arena.lock) HAK_UNPROVEN
+{
+    struct small_pages pages = {.units = 0};
+    struct hak_shard *shard = hak_arena_shard_of(super);
+    if (super->is_mapping || super->mapped_at < hak_load_relaxed(&shared_before) || shard == NULL ||
+        !hak_lock_try(&shard->lock)) {
+        return pages;
+    }
+    const uint64_t no =
+        super->free_units | super->purging_units | super->huge_units | super->settled_units;
+    for (uint64_t left = hak_super_whole_pages(~no); left != 0 && pages.units == 0;) {
+        const uint64_t units = hak_super_pages_of(left & (~left + 1)); // of the first one
+        pages = small_pages_of(super, units);
+        const size_t most = pages.written + hak_count_bits(pages.unknown) * HAK_UNIT_BYTES;
+        pages.units = most >= WRITTEN_LEAST ? units : 0;
+        super->settled_units |= pages.units;
+        left &= ~units;
+    }
+    hak_lock_drop(&shard->lock);
+    return pages;
+}
+
+// Is enough of it written, by one page of each unit that is not known?
+static bool are_written(const struct small_pages *pages)
+{
+    size_t written = pages->written;
+    for (uint64_t left = pages->unknown; left != 0; left &= left - 1) {
+        const char *unit =
+            pages->start + (hak_lowest_bit(left) - hak_lowest_bit(pages->units)) * HAK_UNIT_BYTES;
+        written += hak_density_is_unit_written(unit) ? HAK_UNIT_BYTES : 0;
+    }
+    return written >= WRITTEN_LEAST;
+}
+
+// The superslab may have been given back meanwhile, and its descriptor may serve another.
+static void note_collapsed(const struct small_pages *pages)
+{
+    struct hak_super *super = pages->super;
+    struct hak_shard *shard = hak_arena_shard_of(super);
+    if (shard == NULL) {
+        return;
+    }
+    hak_lock_take(&shard->lock);
+    const char *start = super->base + hak_lowest_bit(pages->units) * HAK_UNIT_BYTES;
+    if (hak_arena_shard_of(super) == shard && start == pages->start &&
+        ((super->free_units | super->huge_units) & pages->units) == 0) {
+        hak_os_want_huge(pages->start, HAK_HUGE_BYTES, true);
+        super->huge_units |= pages->units;
+    }
+    hak_lock_drop(&shard->lock);
+}
+
+// The kernel first waits until each processor has emptied its list of new pages: most of a second, if a program of real-time
+// priority keeps one for itself. So a collapse that took so many times the limit is the last one.
+enum { WAITS_FOR = 50 };
+static _Atomic(bool) has_waited;
+
+static void collapse(const struct small_pages *pages)
+{
+    const uint64_t limit_ns = hak_price_limit_ns();
+    const uint64_t begin = limit_ns != 0 ? hak_os_about_now_ns() : 0;
+    if (hak_os_collapse(pages->start, HAK_HUGE_BYTES)) {
+        note_collapsed(pages);
+    }
+    if (limit_ns != 0) {
+        hak_price_note(begin, limit_ns);
+        if (hak_os_about_now_ns() - begin > WAITS_FOR * limit_ns) {
+            hak_store_relaxed(&has_waited, true);
+        }
+    }
+}
+
+void hak_collapse_one(void)
+{
+    if (hak_load_relaxed(&hak_options.thp) != HAK_THP_AUTO || hak_hook_hardens() ||
+        hak_price_is_high() || hak_load_relaxed(&has_waited)) {
+        return;
+    }
+    struct small_pages pages = {.units = 0};
+    hak_lock_take(&hak_arena.lock);
+    struct hak_list *link = hak_arena.all.next;
+    for (unsigned looks = 0; link != &hak_arena.all && looks < LOOKS && pages.units == 0;
+         looks++, link = link->next) {
+        pages = choose_in(HAK_LIST_ITEM(link, struct hak_super, all_link));
+    }
+    hak_lock_drop(&hak_arena.lock);
+    if (pages.units != 0 && are_written(&pages)) {
+        collapse(&pages);
+    }
+}

@@ -9,7 +9,8 @@ use hakmem_heap::heap::Heap;
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::perf_map::MapPlace;
 use hakmem_heap::profile::Profile;
-use nix::libc;
+use nix::time::{ClockId, clock_getcpuclockid};
+use nix::unistd::Pid;
 use procfs::FromRead;
 use procfs::process::{Stat, Status};
 use std::path::PathBuf;
@@ -261,20 +262,10 @@ pub fn is_running(pid: i32) -> bool {
 
 /// Read from the process's clock, as /proc would count only its first thread to the nanosecond. Zero if it is gone.
 fn processor_time(pid: i32) -> Duration {
-    let mut clock = 0;
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: both pointers are to live variables of the right type.
-    let found = unsafe {
-        libc::clock_getcpuclockid(pid, &raw mut clock) == 0
-            && libc::clock_gettime(clock, &raw mut time) == 0
-    };
-    match found {
-        true => Duration::new(time.tv_sec as u64, time.tv_nsec as u32),
-        false => Duration::ZERO,
-    }
+    let clock = clock_getcpuclockid(Pid::from_raw(pid));
+    clock
+        .and_then(ClockId::now)
+        .map_or(Duration::ZERO, Duration::from)
 }
 
 fn thread_group(pid: i32) -> Option<i32> {

@@ -16,10 +16,10 @@ const SLOW_TICK: Duration = Duration::from_millis(50);
 /// After this time, the slow tick is frequent enough.
 const SLOW_AFTER: Duration = Duration::from_secs(5);
 
-/// The state that the tracing thread and the watching thread share.
 /// How long to wait for processes that outlive the command.
 const GRACE: Duration = Duration::from_secs(3);
 
+/// The state that the tracing thread and the watching thread share.
 #[derive(Default)]
 pub struct Watched {
     state: Mutex<State>,

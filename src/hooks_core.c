@@ -58,7 +58,6 @@ ANSWER(HAK_RESIZED_AS_USUAL, enum hak_resized, hak_hook_resize, void *block, siz
 ANSWER(false, bool, hak_hook_owns, const void *block)
 ANSWER(0, size_t, hak_hook_owned_bytes, const void *block)
 NOTHING(hak_hook_follow, struct hak_cache *cache)
-NOTHING(hak_hook_end, struct hak_cache *cache)
 NOTHING(hak_hook_forked, struct hak_cache *cache)
 ANSWER(cache == hak_cache_self, bool, hak_hook_is_own, const struct hak_cache *cache)
 NOTHING(hak_hook_flush, struct hak_cache *cache)

@@ -21,7 +21,6 @@ enum { LOOKS = 4 };
 void hak_ended_bury(struct hak_cache *cache)
 {
     hak_sweeper_follow(cache);
-    hak_hook_end(cache);
     hak_lock_take(&cache->owner.lock);
     hak_remote_post_all(cache);
     HAK_EACH_LISTED (&cache->owner, size_class) {

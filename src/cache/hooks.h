@@ -90,8 +90,7 @@ HAK_INTERNAL size_t hak_hook_owned_bytes(const void *block);
 
 // Adapt the cache to features that were switched on or off. Its thread, in a slow path.
 HAK_INTERNAL void hak_hook_follow(struct hak_cache *cache);
-// The first: the cache's thread ends. The second: in the child of a fork, the cache's thread exists in the parent only.
-HAK_INTERNAL void hak_hook_end(struct hak_cache *cache);
+// In the child of a fork: the cache's thread exists in the parent only.
 HAK_INTERNAL void hak_hook_forked(struct hak_cache *cache);
 // Is the cache the calling thread's? Alone: is it hak_cache_self?
 HAK_INTERNAL bool hak_hook_is_own(const struct hak_cache *cache);

@@ -18,7 +18,7 @@
 // A stock has room for STOCK_BYTES, but at least for 4 and at most for 256 blocks; a quarter of it moves at a time.
 enum { STOCK_LEAST = 4, STOCK_MOST = 256, STOCK_BYTES = HAK_KIB(16), STOCK_PARTS = 4 };
 // About so many bytes leave the quarantine in one free: several blocks together, but not thousands of them.
-enum { LEAVING_BYTES = HAK_KIB(4) };
+enum { LEAVING_BYTES = HAK_KIB(4), FOREIGN_BLOCKS = 32 };
 
 // The stocks and the quarantine of the cache, made now if it has none. NULL without memory, and for hak_cache_shared.
 static struct hak_hardened *hardened_of(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
@@ -153,23 +153,30 @@ static HAK_NOINLINE bool stock_flush(struct hak_hardened *hardened,
     return give_back(has_lock ? &hardened->cache->owner : NULL, blocks, count);
 }
 
-static HAK_NOINLINE bool foreign_leave(struct hak_hardened *hardened)
+// Blocks of other owners that leave the quarantine in one free, and go into their slabs together.
+struct foreign {
+    unsigned count;
+    char *blocks[FOREIGN_BLOCKS];
+};
+
+static HAK_NOINLINE bool foreign_leave(struct foreign *foreign)
 {
-    const unsigned count = hardened->foreign_count;
-    hardened->foreign_count = 0;
-    return give_back(NULL, hardened->foreign, count);
+    const unsigned count = foreign->count;
+    foreign->count = 0;
+    return give_back(NULL, foreign->blocks, count);
 }
 
 // A block leaves the quarantine whose owner is not the cache, or whose stock is full. True when a slab has ended.
 static HAK_NOINLINE bool leave_unusually(struct hak_hardened *hardened,
                                          struct hak_held held,
-                                         bool has_lock)
+                                         bool has_lock,
+                                         struct foreign *foreign)
 {
     struct hak_cache *cache = hardened->cache;
     const uint32_t entry = hak_map_entry(held.block);
     if (HAK_MAP_TAG(entry) != cache->owner.tag) {
-        hardened->foreign[hardened->foreign_count++] = held.block;
-        return hardened->foreign_count == HAK_FOREIGN_BLOCKS && foreign_leave(hardened);
+        foreign->blocks[foreign->count++] = held.block;
+        return foreign->count == FOREIGN_BLOCKS && foreign_leave(foreign);
     }
     struct hak_stock *stock = &hardened->stocks[HAK_MAP_CLASS(entry)];
     if (!stock_start(stock, HAK_MAP_CLASS(entry))) {
@@ -200,6 +207,8 @@ static bool oldest_leave(struct hak_hardened *hardened, bool has_lock)
     size_t bytes = hardened->bytes;
     const size_t enough = bytes > least + LEAVING_BYTES ? bytes - LEAVING_BYTES : least;
     bool has_ended = false;
+    struct foreign foreign;
+    foreign.count = 0;
     hak_store_relaxed(&hardened->was_bare, false);
     while (bytes > enough) {
         const struct hak_held *oldest = &hardened->held[first];
@@ -207,8 +216,11 @@ static bool oldest_leave(struct hak_hardened *hardened, bool has_lock)
         first = hak_hardened_behind(first);
         bytes -= stock->bytes;
         if (HAK_UNLIKELY(!stock_put(stock, *oldest))) {
-            has_ended |= leave_unusually(hardened, *oldest, has_lock);
+            has_ended |= leave_unusually(hardened, *oldest, has_lock, &foreign);
         }
+    }
+    if (HAK_UNLIKELY(foreign.count != 0)) {
+        has_ended |= foreign_leave(&foreign);
     }
     hardened->first = (uint32_t)first;
     hardened->bytes = bytes;
@@ -340,16 +352,6 @@ void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t b
     return take_any(bytes, stock, hardened, cache);
 }
 
-void hak_hook_end(struct hak_cache *cache)
-{
-    struct hak_hardened *hardened = hak_hardened_enter(cache);
-    const bool has_ended = hardened != NULL && foreign_leave(hardened);
-    hak_hardened_leave(cache);
-    if (has_ended) {
-        hak_sweeper_wanted(0);
-    }
-}
-
 // Put a free block into its slab. The lock of another owner is only tried, as waiting for it would break the order of the ranks.
 // False: the block has to stay where it is. A parcel is no way out: without memory for one, a link would be written into the
 // block.
@@ -395,17 +397,10 @@ static bool flush(struct hak_cache *cache, struct hak_hardened *hardened)
     HAK_REQUIRES(&cache->owner.lock)
 {
     quarantine_go_home(cache, hardened);
-    uint32_t left = 0;
-    for (uint32_t i = 0; i < hardened->foreign_count; i++) {
-        if (!go_home(cache, hardened->foreign[i])) {
-            hardened->foreign[left++] = hardened->foreign[i];
-        }
-    }
-    hardened->foreign_count = left;
-    bool is_empty = left == 0 && hardened->bytes == 0;
+    bool is_empty = hardened->bytes == 0;
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         struct hak_stock *stock = &hardened->stocks[size_class];
-        left = 0;
+        uint32_t left = 0;
         for (uint32_t i = 0; i < stock->count; i++) {
             if (!go_home(cache, stock->blocks[i].block)) {
                 stock->blocks[left++] = stock->blocks[i];

@@ -10,7 +10,7 @@
 // suit that: their paths touch no block. Instead a cache has a stock of free blocks for each class. Option
 // random_order takes them at random. A stock is refilled from the slabs and flushed into them, many blocks at a time.
 // A freed block waits in the quarantine until enough bytes were freed after it. Then it goes into the stock if the
-// cache owns its slab. Blocks of other owners ("foreign") are collected, and go into their slabs together.
+// cache owns its slab. Blocks of other owners ("foreign") go into their slabs.
 // docs/decisions/0024 says why.
 #pragma once
 
@@ -18,7 +18,7 @@
 #include "cache/request.h"
 #include "secure/states.h"
 
-enum { HAK_QUARANTINE_BLOCKS = 4096, HAK_FOREIGN_BLOCKS = 32 };
+enum { HAK_QUARANTINE_BLOCKS = 4096 };
 // The kind of a block in quarantine: its class, plus HAK_FOREIGN if another cache owns it. Only the cache's own classes
 // have room in their stocks: those of the others, and of the class behind the last, are empty and full at once.
 enum { HAK_FOREIGN = HAK_SMALL_CLASSES + 1, HAK_STOCKS = HAK_FOREIGN + HAK_SMALL_CLASSES };
@@ -41,8 +41,6 @@ struct hak_hardened {
     // blocks (see hak_hook_is_bare).
     _Atomic(uint32_t) bare_next;
     _Atomic(bool) was_bare;
-    uint32_t foreign_count;
-    char *foreign[HAK_FOREIGN_BLOCKS];
     struct hak_stock stocks[HAK_STOCKS];
     struct hak_held held[HAK_QUARANTINE_BLOCKS];
     uint8_t kinds[HAK_QUARANTINE_BLOCKS];

@@ -16,7 +16,6 @@
 #include "cache/seen.h"
 #include "cache/thread.h"
 #include "os/os.h"
-#include "os/refusal.h"
 #include "slab/arena.h"
 #include "slab/defaults.h"
 
@@ -50,7 +49,6 @@ void hak_start_process(void)
 {
     if (hak_os_start()) {
         hak_defaults_fit();
-        hak_refusal_start();
     }
     hak_thread_start(); // now, because the program may use up all keys before it allocates
     hak_fork_start();

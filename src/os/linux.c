@@ -167,6 +167,15 @@ void *hak_os_reserve(size_t bytes)
     return mapped(map(NULL, bytes, PROT_READ, MAP_NORESERVE));
 }
 
+bool hak_os_grants_uncommitted(size_t bytes)
+{
+    void *got = mapped(map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE));
+    if (got != NULL) {
+        hak_os_discard(got, bytes);
+    }
+    return got != NULL;
+}
+
 // A seccomp filter may refuse mprotect and allow mmap.
 bool hak_os_commit(void *start, size_t bytes)
 {

@@ -43,6 +43,9 @@ HAK_INTERNAL HAK_MUST_USE void *hak_os_map_at(void *place, size_t bytes, bool *i
 // piece by piece: each piece once, by one thread. NULL when the kernel refuses.
 HAK_INTERNAL HAK_MUST_USE void *hak_os_reserve(size_t bytes);
 HAK_INTERNAL HAK_MUST_USE bool hak_os_commit(void *start, size_t bytes);
+// Would the kernel grant `bytes` if they were not charged? Then it overcommits by a guess (vm.overcommit_memory=0): where it allows
+// all, nothing is charged, and where it counts, all is (Documentation/mm/overcommit-accounting.rst). The answer needs no file.
+HAK_INTERNAL bool hak_os_grants_uncommitted(size_t bytes);
 // Make pages writable and keep their content. Other threads may have done so before, or do so at the same time.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_unseal(void *start, size_t bytes);
 // Make pages read-only. If the kernel refuses, they stay writable: a protection is missing, and nothing depends on it.

@@ -27,8 +27,6 @@ HAK_INTERNAL void hak_refusal_note(int error, size_t bytes);
 HAK_INTERNAL uint64_t hak_refusal_mark(void);
 // The latest refusal of the calling thread since the mark.
 HAK_INTERNAL struct hak_refusal hak_refusal_since(uint64_t mark);
-// Read how the kernel decides. Called before the program's main: later the program may have forbidden it.
-HAK_INTERNAL void hak_refusal_start(void);
-// Will a request for `bytes` be refused, whatever is given back? Yes, if a process does not have as many addresses; or if it is
-// for more than memory and swap space together, and the kernel refused such requests at the start (vm.overcommit_memory=0).
+// The kernel has refused `bytes`: will it do so whatever is given back? Yes, if a process does not have as many addresses; or if
+// it is for more than memory and swap space together, and the kernel refuses such requests (vm.overcommit_memory=0).
 HAK_INTERNAL bool hak_refusal_is_final(size_t bytes);

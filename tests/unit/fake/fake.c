@@ -158,6 +158,12 @@ void *hak_os_reserve(size_t bytes)
     return got;
 }
 
+bool hak_os_grants_uncommitted(size_t bytes)
+{
+    (void)bytes;
+    return hak_fake.is_guessing;
+}
+
 bool hak_os_commit(void *start, size_t bytes)
 {
     hak_add_relaxed(&hak_fake.commits, 1);

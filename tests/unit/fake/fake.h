@@ -38,6 +38,7 @@ struct hak_fake {
     size_t refuse_times;
     uint64_t refuse_one_in; // one call of this many is refused at random; 0: none
     size_t budget_bytes;    // the most that may be mapped at a time
+    bool is_guessing;       // vm.overcommit_memory=0
     bool refuse_hints;      // a mapping never gets the requested address
     bool refuse_unmap;
     bool refuse_purge;

@@ -206,23 +206,26 @@ static uint64_t droppable_bytes(bool is_version_1)
                               hak_number_behind(text, "\nslab_reclaimable ", 0);
 }
 
-// How many more bytes the group may swap out.
-static uint64_t swappable_bytes(bool is_version_1)
+static uint64_t number_here(const char *name, uint64_t otherwise)
+{
+    uint64_t numbers[2];
+    return read_numbers(name, numbers) > 0 ? numbers[0] : otherwise;
+}
+
+// How many more bytes the group may swap out. Version 1 counts memory and swap together: what it has for swap alone is the
+// difference of the limits, and what it has swapped out is that of the uses.
+static uint64_t swappable_bytes(bool is_version_1, uint64_t limit, uint64_t used)
 {
     const uint64_t free = hak_os_free_swap_bytes();
-    uint64_t most[2] = {free, 0};
-    uint64_t used[2] = {0, 0};
     if (free == 0) {
         return 0;
     }
-    if (is_version_1) { // memory and swap together
-        read_numbers("/memory.memsw.limit_in_bytes", most);
-        read_numbers(MOST_1, used);
-    } else {
-        read_numbers("/memory.swap.max", most);
-        read_numbers("/memory.swap.current", used);
-    }
-    const uint64_t left = most[0] > used[0] ? most[0] - used[0] : 0;
+    const uint64_t most = is_version_1
+                              ? number_here("/memory.memsw.limit_in_bytes", INT64_MAX) + used
+                              : number_here("/memory.swap.max", free);
+    const uint64_t taken = is_version_1 ? number_here("/memory.memsw.usage_in_bytes", used) + limit
+                                        : number_here("/memory.swap.current", 0);
+    const uint64_t left = most > taken ? most - taken : 0;
     return left < free ? left : free;
 }
 
@@ -237,7 +240,8 @@ static void visit_use(void *into, bool is_version_1)
         return;
     }
     if (used[0] > limit[0] / 2) { // with less, it does not matter
-        const uint64_t soft = droppable_bytes(is_version_1) + swappable_bytes(is_version_1);
+        const uint64_t soft =
+            droppable_bytes(is_version_1) + swappable_bytes(is_version_1, limit[0], used[0]);
         used[0] -= soft < used[0] ? soft : used[0];
     }
     const uint64_t room = limit[0] > used[0] ? limit[0] - used[0] : 0;

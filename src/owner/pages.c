@@ -48,8 +48,6 @@ static void note_purged_locked(struct hak_owner *owner,
             hak_slab_note_unpurged(slab);
             put_off_locked(owner, slab);
             given->is_refused |= purged.is_tried;
-        } else {
-            hak_huge_pages_note_holes(slab);
         }
         first = lot->ends[i];
     }
@@ -110,9 +108,13 @@ bool hak_pages_sweep(struct hak_owner *owner,
         if (is_wanted) {
             hak_slab_purge(slab, &ranges);
         }
+        if (ranges.count > before && !hak_huge_pages_may_have_holes(slab)) {
+            hak_ranges_drop(&ranges, before);
+            hak_slab_note_unpurged(slab);
+        }
         slab->is_swept = true;
         hak_list_append(swept, &slab->link);
-        if (hak_slab_wants_purge(slab)) { // its ranges were not worth a call
+        if (hak_slab_wants_purge(slab)) { // its ranges were not worth a call, or must stay for now
             put_off_locked(owner, slab);
         }
         lot.slabs[lot.count] = slab;

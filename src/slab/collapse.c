@@ -8,6 +8,7 @@
 #include "slab/density.h"
 #include "slab/hooks.h"
 #include "slab/price.h"
+#include "slab/units.h"
 
 // A huge page's range that has small pages.
 struct small_pages {
@@ -66,6 +67,7 @@ static struct small_pages choose_in(struct hak_super *super)
         const size_t most = pages.written + hak_count_bits(pages.unknown) * HAK_UNIT_BYTES;
         pages.units = most >= WRITTEN_LEAST ? units : 0;
         super->settled_units |= pages.units;
+        hak_super_place(super)->collapsing_units |= pages.units;
         left &= ~units;
     }
     hak_lock_drop(&shard->lock);
@@ -84,20 +86,41 @@ static bool are_written(const struct small_pages *pages)
     return written >= WRITTEN_LEAST;
 }
 
-// The superslab may have been given back meanwhile, and its descriptor may serve another.
-static void note_collapsed(const struct small_pages *pages)
+// The lock of the superslab's shard, taken; NULL if it is not mapped. It may move to another shard meanwhile.
+static struct hak_shard *lock_shard_of(const struct hak_super *super) HAK_UNPROVEN
+{
+    struct hak_shard *shard;
+    while ((shard = hak_arena_shard_of(super)) != NULL) {
+        hak_lock_take(&shard->lock);
+        if (hak_arena_shard_of(super) == shard) {
+            break;
+        }
+        hak_lock_drop(&shard->lock);
+    }
+    return shard;
+}
+
+// All of it is resident now, also what was freed and purged meanwhile. The superslab may have been given back, too, and its
+// descriptor may serve another.
+static void end_collapse(const struct small_pages *pages, bool is_collapsed) HAK_UNPROVEN
 {
     struct hak_super *super = pages->super;
-    struct hak_shard *shard = hak_arena_shard_of(super);
+    const uint64_t units = pages->units;
+    struct hak_shard *shard = lock_shard_of(super);
     if (shard == NULL) {
         return;
     }
-    hak_lock_take(&shard->lock);
-    const char *start = super->base + hak_lowest_bit(pages->units) * HAK_UNIT_BYTES;
-    if (hak_arena_shard_of(super) == shard && start == pages->start &&
-        ((super->free_units | super->huge_units) & pages->units) == 0) {
-        hak_os_want_huge(pages->start, HAK_HUGE_BYTES, true);
-        super->huge_units |= pages->units;
+    if (super->base + hak_lowest_bit(units) * HAK_UNIT_BYTES == pages->start) {
+        hak_super_place(super)->collapsing_units &= ~units;
+        if (is_collapsed) {
+            hak_units_use_locked(shard, super, 0, units);
+            hak_super_place(super)->refilled_units |= super->purging_units & units;
+        }
+        const uint64_t no = super->free_units | super->purging_units | super->huge_units;
+        if (is_collapsed && (no & units) == 0) {
+            hak_os_want_huge(pages->start, HAK_HUGE_BYTES, true);
+            super->huge_units |= units;
+        }
     }
     hak_lock_drop(&shard->lock);
 }
@@ -107,19 +130,18 @@ static void note_collapsed(const struct small_pages *pages)
 enum { WAITS_FOR = 50 };
 static _Atomic(bool) has_waited;
 
-static void collapse(const struct small_pages *pages)
+static bool collapse(const struct small_pages *pages)
 {
     const uint64_t limit_ns = hak_price_limit_ns();
     const uint64_t begin = limit_ns != 0 ? hak_os_about_now_ns() : 0;
-    if (hak_os_collapse(pages->start, HAK_HUGE_BYTES)) {
-        note_collapsed(pages);
-    }
+    const bool is_collapsed = hak_os_collapse(pages->start, HAK_HUGE_BYTES);
     if (limit_ns != 0) {
         hak_price_note(begin, limit_ns);
         if (hak_os_about_now_ns() - begin > WAITS_FOR * limit_ns) {
             hak_store_relaxed(&has_waited, true);
         }
     }
+    return is_collapsed;
 }
 
 void hak_collapse_one(void)
@@ -136,7 +158,7 @@ void hak_collapse_one(void)
         pages = choose_in(HAK_LIST_ITEM(link, struct hak_super, all_link));
     }
     hak_lock_drop(&hak_arena.lock);
-    if (pages.units != 0 && are_written(&pages)) {
-        collapse(&pages);
+    if (pages.units != 0) {
+        end_collapse(&pages, are_written(&pages) && collapse(&pages));
     }
 }

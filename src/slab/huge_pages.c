@@ -113,14 +113,19 @@ void hak_huge_pages_note_holes_locked(struct hak_shard *shard,
     }
 }
 
-void hak_huge_pages_note_holes(const struct hak_run *slab)
+bool hak_huge_pages_may_have_holes(const struct hak_run *slab)
 {
     struct hak_super *super = hak_map_super(slab->base);
     const unsigned unit = (unsigned)(slab - super->slabs);
     struct hak_shard *shard = hak_arena_shard_of(super);
+    const uint64_t units = hak_bit_range(unit, slab->units);
     hak_lock_take(&shard->lock);
-    hak_huge_pages_note_holes_locked(shard, super, hak_bit_range(unit, slab->units));
+    const bool may = (hak_super_place(super)->collapsing_units & units) == 0;
+    if (may) {
+        hak_huge_pages_note_holes_locked(shard, super, units);
+    }
     hak_lock_drop(&shard->lock);
+    return may;
 }
 
 bool hak_huge_pages_are_dear(char *page)

@@ -28,8 +28,9 @@ HAK_INTERNAL void hak_huge_pages_end_locked(struct hak_shard *shard,
 HAK_INTERNAL void hak_huge_pages_note_holes_locked(struct hak_shard *shard,
                                                    struct hak_super *super,
                                                    uint64_t units) HAK_REQUIRES(&shard->lock);
-// The same for a slab whose owner's lock the caller holds. Takes the shard's lock.
-HAK_INTERNAL void hak_huge_pages_note_holes(const struct hak_run *slab);
+// The same for a slab some pages of which are about to be purged. False: not now, as the huge page is being collapsed, which would
+// fill the holes. The caller holds the lock of the slab's owner. Takes the shard's lock.
+HAK_INTERNAL HAK_MUST_USE bool hak_huge_pages_may_have_holes(const struct hak_run *slab);
 
 // Touch the first page, which reads as zero, of memory that has just asked for huge pages and that no
 // other thread knows yet. True if the kernel had no huge page at hand: then the rest should use small

@@ -7,9 +7,9 @@
 #include "slab/huge_pages.h"
 #include "slab/queues.h"
 #include "slab/ranges.h"
-#include "slab/runs.h"
 #include "slab/slab.h"
 #include "slab/under_way.h"
+#include "slab/units.h"
 
 // The dirty units of `super` that have waited long enough. Parts of a huge page in use wait
 // longer: a purge splits the page, and its other units may be freed soon.
@@ -137,19 +137,20 @@ static size_t load_return_locked(struct hak_shard *shard, struct load *load)
     hak_lock_drop(&hak_arena.lock);
     for (unsigned i = 0; i < load->count; i++) {
         struct hak_super *super = load->supers[i];
-        const uint64_t done = load->done[i];
+        const uint64_t done = load->done[i] & ~hak_super_place(super)->refilled_units;
         const uint64_t rest = load->bits[i] & ~done;
         super->purging_units &= ~load->bits[i];
+        hak_super_place(super)->refilled_units &= ~load->bits[i];
         super->purged_units |= done;
         super->written_units &= ~(load->is_zeroed ? done : 0);
         purged += hak_super_touched_bytes(super, done);
         hak_super_fill_holes(super, done);
         hak_super_note_untouched_locked(super, done);
-        hak_runs_free_units_locked(shard, super, done, false);
+        hak_units_free_locked(shard, super, done, false);
         hak_huge_pages_note_holes_locked(
             shard, super, done & ~hak_super_whole_pages(super->free_units));
         if (rest != 0) { // else older dirty units would seem to be new
-            hak_runs_free_units_locked(shard, super, rest, true);
+            hak_units_free_locked(shard, super, rest, true);
         }
     }
     return purged;
@@ -222,10 +223,16 @@ void hak_purge_forked_locked(void) HAK_REQUIRES(&hak_arena.lock) HAK_UNPROVEN
     hak_arena_tell_all();
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
         struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
-        if (!super->is_mapping && super->purging_units != 0) {
-            hak_runs_free_units_locked(
-                hak_arena_shard_of(super), super, super->purging_units, true);
+        if (super->is_mapping) {
+            continue;
+        }
+        if (hak_super_place(super)->collapsing_units != 0) { // each write copies a page
+            hak_super_place(super)->collapsing_units = 0;
+        }
+        if (super->purging_units != 0) {
+            hak_units_free_locked(hak_arena_shard_of(super), super, super->purging_units, true);
             super->purging_units = 0;
+            hak_super_place(super)->refilled_units = 0;
         }
     }
 }

@@ -25,6 +25,13 @@ HAK_INLINE void hak_ranges_add(struct hak_ranges *all, void *start, size_t bytes
     all->ranges[all->count++] = (struct hak_range){start, bytes};
     all->bytes += bytes;
 }
+// Drop all ranges but the first `count`.
+HAK_INLINE void hak_ranges_drop(struct hak_ranges *all, unsigned count)
+{
+    while (all->count > count) {
+        all->bytes -= all->ranges[--all->count].bytes;
+    }
+}
 
 // Are they worth a system call? A call for all of them (option batch_madvise) is not made for less than a unit.
 HAK_INTERNAL bool hak_ranges_are_enough(const struct hak_ranges *all);

@@ -2,7 +2,6 @@
 #include "slab/runs.h"
 
 #include "base/bits.h"
-#include "base/variants.h"
 #include "meta/map.h"
 #include "os/refusal.h"
 #include "os/tags.h"
@@ -11,8 +10,8 @@
 #include "slab/hooks.h"
 #include "slab/huge_pages.h"
 #include "slab/outside.h"
-#include "slab/queues.h"
 #include "slab/superslabs.h"
+#include "slab/units.h"
 
 static bool run_has(const struct hak_run *run, const void *p)
 {
@@ -78,60 +77,6 @@ size_t hak_run_ended_bytes(const void *p)
 static uint64_t super_huge_units(const struct hak_super *super, uint64_t bits)
 {
     return super->huge_units & hak_super_pages_of(bits);
-}
-
-// Touching a huge page makes its free units resident, too: they become dirty.
-static void super_dirty_neighbours_locked(struct hak_super *super, uint64_t touched)
-{
-    hak_super_note_touched_locked(super, touched);
-    super->dirty_units |= super->free_units & touched;
-    hak_queues_note_dirty_locked(super);
-}
-
-static void super_use_locked(struct hak_shard *shard, struct hak_super *super, uint64_t bits)
-    HAK_REQUIRES(&shard->lock)
-{
-    const uint64_t huge = super_huge_units(super, bits);
-    const uint64_t touched = bits | huge;
-    const size_t dirty_before = hak_super_touched_bytes(super, super->dirty_units & touched);
-    const uint64_t again = super->purged_units & touched;
-    super->purged_units &= ~again;
-    const size_t bytes =
-        hak_count_bits(again) * HAK_UNIT_BYTES + hak_super_fill_holes(super, touched);
-    if (bytes != 0) {
-        HAK_ARENA_COUNT(shard, retaken_bytes, bytes);
-        hak_add_relaxed(&hak_variants.retaken_bytes[hak_super_group(super)], bytes);
-    }
-    super->free_units &= ~bits;
-    super->dirty_units &= ~bits;
-    if (huge != 0) {
-        super_dirty_neighbours_locked(super, huge);
-    }
-    hak_arena_count_dirty(
-        shard, super, hak_super_touched_bytes(super, super->dirty_units & touched) - dirty_before);
-    HAK_ARENA_COUNT(shard, free_bytes, (size_t)0 - hak_count_bits(bits) * HAK_UNIT_BYTES);
-    const size_t used = hak_arena_used_bytes();
-    if (used > hak_load_relaxed(&hak_arena.used_peak)) {
-        hak_store_relaxed(&hak_arena.used_peak, used);
-    }
-    hak_queues_note_units_locked(shard, super);
-}
-
-void hak_runs_free_units_locked(struct hak_shard *shard,
-                                struct hak_super *super,
-                                uint64_t bits,
-                                bool dirty) HAK_REQUIRES(&shard->lock)
-{
-    super->free_units |= bits;
-    if (dirty) {
-        super->dirty_units |= bits;
-        super->written_units |= bits;
-        hak_queues_note_dirty_locked(super);
-        hak_arena_count_dirty(shard, super, hak_super_touched_bytes(super, bits));
-    }
-    HAK_ARENA_COUNT(shard, free_bytes, hak_count_bits(bits) * HAK_UNIT_BYTES);
-    hak_queues_note_units_locked(shard, super);
-    hak_arena_note_return(shard);
 }
 
 // The part of a run that lies in one superslab.
@@ -209,7 +154,7 @@ static struct taken run_use_locked(struct hak_shard *shard,
         }
         super->huge_new_units &= ~hak_super_pages_of(fresh);
         taken.zeroed &= (super->written_units & part.bits) == 0;
-        super_use_locked(shard, super, part.bits);
+        hak_units_use_locked(shard, super, part.bits, super_huge_units(super, part.bits));
         if (super != head) {
             hak_store_relaxed(&super->span, head);
         }
@@ -250,7 +195,7 @@ static void run_free_locked(struct hak_shard *shard,
         if (part.super != head && (part.bits & 1) != 0) {
             hak_store_relaxed(&part.super->span, NULL);
         }
-        hak_runs_free_units_locked(shard, part.super, part.bits, true);
+        hak_units_free_locked(shard, part.super, part.bits, true);
     }
 }
 
@@ -414,10 +359,10 @@ static void slab_free_locked(struct hak_shard *shard,
     const uint64_t dirty = slab_touch_locked(super, slab);
     const uint64_t clean = hak_bit_range(run_unit(slab), slab->units) & ~dirty;
     if (clean != 0) {
-        hak_runs_free_units_locked(shard, super, clean, false);
+        hak_units_free_locked(shard, super, clean, false);
     }
     if (dirty != 0) {
-        hak_runs_free_units_locked(shard, super, dirty, true);
+        hak_units_free_locked(shard, super, dirty, true);
     }
     if (slab->zeroed) { // the pages read as zero, resident or not
         super->written_units &= ~hak_bit_range(run_unit(slab), slab->units);

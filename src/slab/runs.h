@@ -30,9 +30,3 @@ HAK_INLINE bool hak_run_spans(const struct hak_run *run, const void *p)
 // For messages: the block size of the ended slab that contained `p`, or the size of the ended large
 // block that began at `p`; 0 if unknown. Other threads may change the descriptor meanwhile.
 HAK_INTERNAL size_t hak_run_ended_bytes(const void *p);
-
-// Make units free; `dirty` if their pages may be resident.
-HAK_INTERNAL void hak_runs_free_units_locked(struct hak_shard *shard,
-                                             struct hak_super *super,
-                                             uint64_t bits,
-                                             bool dirty) HAK_REQUIRES(&shard->lock);

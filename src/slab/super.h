@@ -62,6 +62,8 @@ struct hak_super_place {
     uint16_t purged_chunks[HAK_SUPER_UNITS];
     // Free units in which chunks purged by their last slab are still untouched (lock).
     uint64_t holed_units;
+    uint64_t collapsing_units; // of pages that are being collapsed (lock)
+    uint64_t refilled_units;   // of purging_units: a collapse may have undone the purge (lock)
 };
 
 HAK_INLINE struct hak_super_place *hak_super_place(const struct hak_super *super)

@@ -107,6 +107,8 @@ static bool super_add_locked(struct hak_shard *shard, char *base, bool is_huge)
     super->huge_units = is_huge ? ~UINT64_C(0) : 0;
     super->huge_new_units = super->huge_units;
     super->settled_units = 0;
+    hak_super_place(super)->collapsing_units = 0;
+    hak_super_place(super)->refilled_units = 0;
     hak_queues_add_locked(super);
     hak_store_relaxed(&super->shard, shard->number);
     hak_lock_take(&hak_arena.lock);

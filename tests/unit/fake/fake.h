@@ -30,9 +30,10 @@ struct hak_fake {
     // What a test sets. An "ask" is a call that requests memory: map, reserve, commit and remap.
     _Atomic(size_t) fail_first; // the first ask to refuse, counted by `asks` from 1
     size_t fail_times;
-    bool refuse_collapse; // hak_os_collapse
-    uint64_t collapse_ns; // what it takes
-    bool refuse_asks;     // refuse all asks
+    bool refuse_collapse;      // hak_os_collapse
+    uint64_t collapse_ns;      // what it takes
+    void (*on_collapse)(void); // called by it
+    bool refuse_asks;          // refuse all asks
     // The same for all calls that the kernel may refuse: asks, unmap, purge, the barrier, a thread.
     _Atomic(size_t) refuse_first; // the first call to refuse, counted by `calls` from 1
     size_t refuse_times;

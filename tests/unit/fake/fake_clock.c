@@ -74,5 +74,8 @@ bool hak_os_collapse(void *start, size_t bytes)
     (void)bytes;
     hak_add_relaxed(&hak_fake.collapses, 1);
     hak_add_relaxed(&hak_fake.now_ns, hak_fake.collapse_ns);
+    if (hak_fake.on_collapse != NULL) {
+        hak_fake.on_collapse();
+    }
     return !hak_fake.refuse_collapse;
 }

@@ -1,4 +1,7 @@
 // Small pages that a heap took before it was large become huge ones, if they are in use and written.
+#include <pthread.h>
+#include <semaphore.h>
+
 #include "../unit.h"
 #include "base/options.h"
 #include "meta/map.h"
@@ -6,6 +9,7 @@
 #include "slab/arena.h"
 #include "slab/collapse.h"
 #include "slab/huge_pages.h"
+#include "slab/purge.h"
 #include "slab/runs.h"
 #include "slab/slab.h"
 #include "slab/superslabs.h"
@@ -105,7 +109,7 @@ static void what_was_partly_purged_is_not_collapsed(unsigned thp)
 {
     hak_options.thp = thp;
     make_slabs(SMALL_SLABS, 512, 1);
-    hak_huge_pages_note_holes(slabs[0]);
+    UNIT_CHECK(hak_huge_pages_may_have_holes(slabs[0]));
     hak_options.thp = 0;
     make_slabs(SLABS - slab_count, 512, 1);
     UNIT_EQUAL(hak_fake.collapses, SMALL_SLABS / HAK_HUGE_UNITS - 1);
@@ -126,6 +130,91 @@ static void what_a_fork_shares_is_not_collapsed(void)
     end_slabs();
     make_slabs(SLABS, 512, 1); // mapped after the fork
     UNIT_EQUAL(hak_fake.collapses, SMALL_SLABS / HAK_HUGE_UNITS);
+    end_slabs();
+}
+
+static struct hak_super *oldest(void)
+{
+    return hak_map_super(slabs[0]->base);
+}
+
+static void purge_all(void)
+{
+    hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
+}
+
+static void purge_a_slab(void)
+{
+    hak_fake.on_collapse = NULL;
+    UNIT_CHECK(!hak_huge_pages_may_have_holes(slabs[1])); // its free pages stay
+    hak_slab_end(slabs[0]);
+    purge_all();
+    UNIT_EQUAL(oldest()->dirty_units, 0);
+    UNIT_EQUAL(oldest()->purged_units, 1);
+}
+
+// What another thread purges while it is collapsed is resident again: it is dirty.
+static void what_is_purged_meanwhile_is_dirty(void)
+{
+    make_slabs(SMALL_SLABS, 512, 1);
+    UNIT_EQUAL(slabs[0] - oldest()->slabs, 0);
+    hak_fake.on_collapse = purge_a_slab;
+    make_slabs(1, 512, 1);
+    UNIT_EQUAL(oldest()->dirty_units, 1);
+    UNIT_EQUAL(oldest()->purged_units, 0);
+    UNIT_EQUAL(oldest()->huge_units & 1, 0);
+    UNIT_CHECK(hak_huge_pages_may_have_holes(slabs[1]));
+    purge_all();
+    UNIT_EQUAL(hak_arena.dirty_bytes, 0);
+    slabs[0] = slabs[--slab_count];
+    end_slabs();
+}
+
+static sem_t purge_began, collapse_ended;
+static unsigned purges_of_the_first;
+
+static void wait_in_purge(void *start, size_t bytes)
+{
+    (void)bytes;
+    if (start == slabs[0]->base && ++purges_of_the_first == 1) {
+        sem_post(&purge_began);
+        sem_wait(&collapse_ended);
+    }
+}
+
+static void *purge_elsewhere(void *unused)
+{
+    purge_all();
+    return unused;
+}
+
+static pthread_t purger;
+
+static void begin_a_purge(void)
+{
+    hak_fake.on_collapse = NULL;
+    hak_fake.on_purge = wait_in_purge;
+    hak_slab_end(slabs[0]);
+    UNIT_EQUAL(pthread_create(&purger, NULL, purge_elsewhere, NULL), 0);
+    sem_wait(&purge_began);
+}
+
+// The same if the purge ends later: the kernel may have purged first. It is purged once more.
+static void what_is_being_purged_is_purged_again(void)
+{
+    sem_init(&purge_began, 0, 0);
+    sem_init(&collapse_ended, 0, 0);
+    make_slabs(SMALL_SLABS, 512, 1);
+    hak_fake.on_collapse = begin_a_purge;
+    make_slabs(1, 512, 1);
+    UNIT_EQUAL(oldest()->huge_units & 1, 0);
+    sem_post(&collapse_ended);
+    pthread_join(purger, NULL);
+    hak_fake.on_purge = NULL;
+    UNIT_EQUAL(purges_of_the_first, 2);
+    UNIT_EQUAL(oldest()->purged_units, 1);
+    UNIT_EQUAL(hak_arena.dirty_bytes, 0);
+    slabs[0] = slabs[--slab_count];
     end_slabs();
 }
 
@@ -172,6 +261,8 @@ int main(void)
     what_was_partly_purged_is_not_collapsed(0);
     what_was_partly_purged_is_not_collapsed(1);
     what_a_fork_shares_is_not_collapsed();
+    what_is_purged_meanwhile_is_dirty();
+    what_is_being_purged_is_purged_again();
     a_refused_collapse_changes_nothing();
     what_is_not_written_is_not_collapsed();
     with_thp_always_nothing_is_collapsed();

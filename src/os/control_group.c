@@ -16,8 +16,8 @@
 #define MOST_1 "/memory.limit_in_bytes"
 
 enum {
-    GROUPS_BYTES = 16384,   // version 1: some 14 lines, each with a path, which is at most 4 KiB
-    PATH_BYTES = 4096 + 64, // a group's, and the mount and a file's name around it
+    PATH_BYTES = 4096 + 64,         // a group's, and the mount and a file's name around it
+    GROUPS_BYTES = 16 * PATH_BYTES, // version 1: some 14 lines, each with a path
     NUMBERS_BYTES = 64,
     NAME_BYTES = 32,
     STATISTICS_BYTES = 4096,

@@ -89,17 +89,17 @@ static void version_1_limits(void)
     expect(files, 100000000, 4);
 }
 
-// As in containers inside containers: 13 lines of 600 characters, and the one that counts comes last.
+// As in containers inside containers: 14 lines, each with the longest path, and the one that counts comes last.
 static void many_long_lines_are_read(void)
 {
-    static char path[600];
-    static char groups[16000];
-    static char file[700];
+    static char path[4095];
+    static char groups[14 * 4200];
+    static char file[4200];
     size_t length = 0;
     memset(path, 'a', sizeof path - 1);
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 13; i++) {
         length += (size_t)snprintf(
-            groups + length, sizeof groups - length, "%d:name=n%d:/%s\n", 13 - i, i, path);
+            groups + length, sizeof groups - length, "%d:name=n%d:/%s\n", 14 - i, i, path);
     }
     snprintf(groups + length, sizeof groups - length, "1:memory:/%s\n", path);
     snprintf(file, sizeof file, "/sys/fs/cgroup/memory/%s/memory.limit_in_bytes", path);

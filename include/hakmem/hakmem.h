@@ -7,6 +7,9 @@
 // All functions may be called from any thread at any time, except in a signal
 // handler that has interrupted one of them. None throws. Sizes are bytes.
 //
+// A build of the core alone (cmake --preset core) lacks hak_describe, hak_visit_blocks, hak_stats_read,
+// hak_stats_json, hak_profile_start, hak_profile_stop and hak_site_rule.
+//
 // The documents that are named here are installed in share/doc/hakmem.
 #ifndef HAKMEM_HAKMEM_H
 #define HAKMEM_HAKMEM_H
@@ -70,7 +73,7 @@ struct hak_block_info {
 
 // Is this an address of memory that hakmem manages?
 HAKMEM_API bool hak_owns(const void *address);
-// If the address lies in hakmem's memory, fill in `info` and return true.
+// If the address lies in hakmem's memory, fill in `info` and return true. Not in a build of the core alone.
 HAKMEM_API bool hak_describe(const void *address, struct hak_block_info *info);
 
 // ---- heaps ----
@@ -94,6 +97,8 @@ HAKMEM_API void hak_heap_destroy(struct hak_heap *heap);
 
 // ---- every live block ----
 
+// Not in a build of the core alone.
+//
 // Call `visit` with each live block of `heap`, or of the whole process if that is NULL, until `visit`
 // returns false. `bytes` is the usable size. Returns true if all were visited. Returns false, too, if there
 // was no memory for the few pages that the walk needs; then no block was visited.
@@ -133,7 +138,7 @@ struct hak_stats {
     size_t mapping_count; // large blocks with a mapping of their own
 };
 
-// Exact if no other thread allocates or frees meanwhile. Holds all locks while it walks the slabs: about
+// Not in a build of the core alone. Exact if no other thread allocates or frees meanwhile. Holds all locks while it walks the slabs: about
 // 10 ns a slab (64 KiB to 256 KiB of heap each).
 HAKMEM_API void hak_stats_read(struct hak_stats *stats);
 
@@ -141,10 +146,11 @@ HAKMEM_API void hak_stats_read(struct hak_stats *stats);
 // has room for `bytes`. Returns the full length: if it is not less than `bytes`, the text was truncated.
 // 32 KiB are always enough. Allocates nothing, and may be called from a signal handler: if a lock is not
 // free within 100 ms, as where the handler has interrupted who holds it, the figures that need it are 0, and `"walked"` is false.
-// Names do not change, new ones may be added; docs/statistics.md explains them.
+// Names do not change, new ones may be added; docs/statistics.md explains them. Not in a build of the core alone.
 HAKMEM_API size_t hak_stats_json(char *text, size_t bytes);
 
 // ---- profile ----
+// Not in a build of the core alone.
 
 // From now on sample one in `sample_bytes` allocated bytes (at least 1): docs/profiling.md. `hakmem profile`
 // shows where the samples were allocated, and which of them are live. False if the number is out of range.
@@ -153,6 +159,7 @@ HAKMEM_API bool hak_profile_start(size_t sample_bytes);
 HAKMEM_API void hak_profile_stop(void);
 
 // ---- site rules ----
+// Not in a build of the core alone.
 
 // From now on serve the allocations of the function `where` (or of return addresses: `module+0xoffset`, or
 // `module+0xstart-0xend`) by `ways`: some of "short" or "long", "uncached", "unmap", "huge", "zero",

@@ -43,6 +43,8 @@ pub struct Proof {
     /// Allocators that were recognised inside other objects than their own libraries.
     pub bundled: Vec<(PathBuf, Vec<&'static str>)>,
     pub build_ids: BTreeMap<PathBuf, String>,
+    /// The allocators that were recognised in each object. Its file may have been removed since.
+    pub allocators: BTreeMap<PathBuf, BTreeSet<&'static str>>,
     /// What hakmem's address map knows of the pointers in the process; None without hakmem.
     pub blocks: Option<Blocks>,
     /// Why `blocks` is None.
@@ -74,6 +76,7 @@ impl Proof {
                 .iter()
                 .map(|id| (program.to_path_buf(), id.clone()))
                 .collect(),
+            allocators: BTreeMap::from([(program.to_path_buf(), file.allocators.clone())]),
             is_static: true,
             ..Proof::default()
         };
@@ -120,6 +123,8 @@ impl Proof {
             if let Some(id) = &object.file.build_id {
                 proof.build_ids.insert(object.path.clone(), id.clone());
             }
+            let allocators = object.file.allocators.clone();
+            proof.allocators.insert(object.path.clone(), allocators);
             let bundled = object.file.bundled();
             if !bundled.is_empty() && !object.file.exports("malloc") {
                 proof.bundled.push((object.path.clone(), bundled));
@@ -148,6 +153,11 @@ impl Proof {
                 Target::NotBoundYet => None,
             });
         first.chain(bound).collect()
+    }
+
+    /// The allocators that were recognised in an object.
+    pub fn inside(&self, object: &Path) -> BTreeSet<&'static str> {
+        self.allocators.get(object).cloned().unwrap_or_default()
     }
 
     /// The objects whose calls for memory are bound to another object, even if they have made none yet.

@@ -15,7 +15,7 @@ use hakmem_lab::places::Places;
 use hakmem_lab::process::Blind;
 use hakmem_lab::proof::{Proof, Target};
 use hakmem_lab::render::{Form, Tone};
-use hakmem_lab::{elf, failed, family, fingerprint, probe, trust, usage};
+use hakmem_lab::{failed, family, fingerprint, probe, trust, usage};
 use indexmap::IndexMap;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -345,15 +345,16 @@ fn owner(path: &Path, proof: &Proof, catalogue: &Catalogue) -> Owner {
         .all()
         .iter()
         .find(|one| one.library.as_deref() == Some(path));
-    let recognised = inside(path);
-    let blocks: Option<&Blocks> = proof.blocks.as_ref().filter(|_| recognised.contains(OURS));
+    let recognised = proof.inside(path);
+    let is_ours = recognised.contains(OURS);
+    let blocks: Option<&Blocks> = proof.blocks.as_ref().filter(|_| is_ours);
     Owner {
         path: path.to_path_buf(),
         is: recognised.into_iter().map(str::to_string).collect(),
         version: known
             .map(|one| one.version.clone())
             .or_else(|| blocks.map(|blocks| blocks.release.clone()))
-            .or_else(|| linked_release(path))
+            .or_else(|| is_ours.then(|| linked_release(path))?)
             .or_else(|| libc_version(path)),
         build_id: proof.build_ids.get(path).cloned(),
     }
@@ -361,8 +362,7 @@ fn owner(path: &Path, proof: &Proof, catalogue: &Catalogue) -> Owner {
 
 /// The release of hakmem inside a program that has not run.
 fn linked_release(path: &Path) -> Option<String> {
-    let file = inside(path).contains(OURS).then(|| fs::read(path).ok())??;
-    Control::release_in(&file)
+    Control::release_in(&fs::read(path).ok()?)
 }
 
 fn libc_version(path: &Path) -> Option<String> {
@@ -375,7 +375,7 @@ fn contradiction(proof: &Proof, expected: &Allocator) -> Option<String> {
     if !proof.is_static {
         return trust::contradiction(proof, expected, &str::to_string);
     }
-    let inside = Vec::from_iter(inside(&proof.program));
+    let inside = Vec::from_iter(proof.inside(&proof.program));
     Some(if inside.is_empty() {
         "is statically linked, with an unknown allocator inside".into()
     } else {
@@ -383,17 +383,10 @@ fn contradiction(proof: &Proof, expected: &Allocator) -> Option<String> {
     })
 }
 
-/// The allocators that were recognised in a file.
-fn inside(path: &Path) -> BTreeSet<&'static str> {
-    elf::read_cached(path)
-        .map(|file| file.allocators.clone())
-        .unwrap_or_default()
-}
-
 /// Is the program itself the allocator: of the expected kind, but not the expected library?
 fn is_linked_in(proof: &Proof, expected: &Allocator) -> bool {
     let is_owner = proof.owners() == BTreeSet::from([proof.program.as_path()]);
-    let inside = inside(&proof.program);
+    let inside = proof.inside(&proof.program);
     let is_inside = match expected.name.as_str() {
         BASELINE => {
             inside.iter().all(|name| *name == fingerprint::LIBC_OF_GNU) && !inside.is_empty()
@@ -406,7 +399,7 @@ fn is_linked_in(proof: &Proof, expected: &Allocator) -> bool {
 fn advice(proof: &Proof, expected: &Allocator) -> Option<String> {
     let owners = proof.owners();
     if proof.is_static {
-        let is_go = inside(&proof.program).contains(fingerprint::GO);
+        let is_go = proof.inside(&proof.program).contains(fingerprint::GO);
         return Some(if is_go {
             "a Go program has its own allocator, which cannot be replaced".into()
         } else {
@@ -440,8 +433,8 @@ fn recognised(proof: &Proof, expected: &Allocator) -> String {
     let names: Vec<&str> = proof
         .owners()
         .iter()
-        .filter_map(|path| elf::read_cached(path).ok())
-        .flat_map(|file| file.bundled())
+        .flat_map(|path| proof.inside(path))
+        .filter(|name| !fingerprint::is_of_language(name))
         .filter(|name| fingerprint::contradicts(&expected.name, &[name]))
         .collect();
     if names.is_empty() {

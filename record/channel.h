@@ -15,20 +15,19 @@
 #include "base/compiler.h"
 
 #define CHANNEL_MAGIC   UINT64_C(0x314e414843524b48) // "HKRCHAN1"
-#define CHANNEL_VERSION 4
+#define CHANNEL_VERSION 5
 
 #define CHANNEL_PROCESSES 1024 // live at one time
-#define CHANNEL_RINGS     512
+#define CHANNEL_RINGS     512  // at most; fewer where the address space is limited (RLIMIT_AS)
 // The last of them are for threads that find no other ring: those of a process share one.
 #define CHANNEL_SHARED_RINGS 32
 #define RING_WORDS           65536 // 512 KiB a ring: a millisecond of the fastest program
 #define PROGRAM_CHARS        224
 
-// Where the parts lie in the mapping.
+// Where the parts lie in the mapping. Its length is the file's.
 #define CHANNEL_PROCESSES_AT UINT64_C(4096)
 #define CHANNEL_RINGS_AT     (CHANNEL_PROCESSES_AT + CHANNEL_PROCESSES * sizeof(struct process_entry))
 #define CHANNEL_WORDS_AT     (CHANNEL_RINGS_AT + CHANNEL_RINGS * sizeof(struct ring))
-#define CHANNEL_BYTES        (CHANNEL_WORDS_AT + (uint64_t)CHANNEL_RINGS * RING_WORDS * sizeof(uint64_t))
 
 struct channel {
     uint64_t magic;
@@ -36,6 +35,7 @@ struct channel {
     uint32_t stack_frames;          // how many to record with each event; 0: no stacks
     uint32_t use_clock;             // the processor's counter cannot be trusted: CLOCK_MONOTONIC
     int32_t collector;              // its process id
+    uint32_t rings;                 // how many there are
     uint64_t burst_ticks;           // events less than this apart may come without times
     _Atomic(uint32_t) is_stopped;   // by the collector: record no more
     _Atomic(uint32_t) next_process; // numbers of processes

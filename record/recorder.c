@@ -120,7 +120,8 @@ static struct channel *open_channel(const char *path)
     if (file < 0) {
         return NULL;
     }
-    struct channel *opened = mmap(NULL, CHANNEL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    const size_t bytes = (size_t)lseek(file, 0, SEEK_END);
+    struct channel *opened = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (opened == MAP_FAILED) {
         return NULL;
@@ -128,7 +129,7 @@ static struct channel *open_channel(const char *path)
     if (opened->magic == CHANNEL_MAGIC && opened->version == CHANNEL_VERSION) {
         return opened;
     }
-    munmap(opened, CHANNEL_BYTES);
+    munmap(opened, bytes);
     return NULL;
 }
 
@@ -245,9 +246,8 @@ static void introduce_process_locked(void)
 // Take a ring for a thread; 0: one that several threads share.
 static struct ring *take_ring(uint32_t thread)
 {
-    const unsigned end = thread != 0 ? CHANNEL_RINGS - CHANNEL_SHARED_RINGS : CHANNEL_RINGS;
-    for (unsigned i = 0; i < end; i++) {
-        struct ring *ring = &rings()[i];
+    const struct ring *end = rings() + channel->rings - (thread != 0 ? CHANNEL_SHARED_RINGS : 0);
+    for (struct ring *ring = rings(); ring < end; ring++) {
         uint32_t expected = RING_FREE;
         if (hak_load_relaxed(&ring->state) == RING_FREE &&
             hak_cas_acquire(&ring->state, &expected, RING_TAKEN)) { // pairs with: the collector

@@ -4,7 +4,7 @@ mod support;
 
 use serde_json::Value;
 use std::process::Command;
-use support::{Workshop, text};
+use support::{Workshop, answer, text};
 
 /// Four children leave 100 to 400 blocks of 1 KiB, and end in four ways.
 const FAMILY: &str = r#"
@@ -214,7 +214,7 @@ fn processes_that_the_recorder_is_not_in_are_named() {
         (
             "ulimit -v 200000; ./slow; true",
             "/slow, ",
-            "may not map the channel's 256 MiB",
+            "may not map the channel's addresses (set 'ulimit -v' before record)",
         ),
         (
             "chmod 755 . && setpriv --reuid 65534 --clear-groups ./slow",
@@ -474,4 +474,21 @@ fn the_shortest_lives_outside_of_a_recording_are_named() {
     assert_eq!(unseen.iter().filter(is_it).count(), 20, "{info}");
     said.says("/still, is statically linked, so nothing can be preloaded")
         .says("more processes; 'hakmem trace info --json' lists them");
+}
+
+/// A smaller channel fits.
+#[test]
+fn with_few_addresses_a_program_is_recorded() {
+    let workshop = Workshop::open();
+    let program = workshop.program();
+    let hakmem = env!("CARGO_BIN_EXE_hakmem");
+    let line = format!(
+        "ulimit -v 200000; exec {hakmem} record -- {}",
+        text(&program)
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &line]).current_dir(workshop.folder());
+    answer(command)
+        .ended_with(0)
+        .says(" events of 1 process in trace.hkt");
 }

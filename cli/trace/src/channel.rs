@@ -19,17 +19,19 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 const MAGIC: u64 = 0x314e_4148_4352_4b48;
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const PROCESSES: usize = 1024;
-const RINGS: usize = 512;
+const RINGS_MOST: usize = 512;
 pub const RING_WORDS: usize = 65536;
 /// After this many words, the writer gets their space back.
 const ROOM_WORDS: u64 = RING_WORDS as u64 / 4;
 const PROGRAM_CHARS: usize = 224;
 const PROCESSES_AT: usize = 4096;
 const RINGS_AT: usize = PROCESSES_AT + PROCESSES * size_of::<ProcessEntry>();
-const WORDS_AT: usize = RINGS_AT + RINGS * size_of::<Ring>();
-pub const BYTES: usize = WORDS_AT + RINGS * RING_WORDS * size_of::<u64>();
+const WORDS_AT: usize = RINGS_AT + RINGS_MOST * size_of::<Ring>();
+const RING_BYTES: usize = RING_WORDS * size_of::<u64>();
+/// Of them, 32 are for threads that find no other ring.
+const RINGS_LEAST: usize = 64;
 /// Times are in units of 16 ticks of the processor's counter.
 pub const TIME_SHIFT: u32 = 4;
 
@@ -40,6 +42,7 @@ pub struct Head {
     stack_frames: u32,
     use_clock: u32,
     collector: i32,
+    rings: u32,
     burst_ticks: u64,
     pub is_stopped: AtomicU32,
     pub next_process: AtomicU32,
@@ -118,6 +121,24 @@ impl<F: FnMut(u32, Event)> Visitor for F {
 pub struct Channel {
     file: File,
     memory: NonNull<u8>,
+    rings: usize,
+}
+
+/// The most bytes of addresses that a process may map; 0: this process, whose limit its programs inherit.
+pub fn address_limit(id: i32) -> Option<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: sets no limit; the kernel writes the present one to a live variable.
+    let result = unsafe { libc::prlimit(id, libc::RLIMIT_AS, ptr::null(), &raw mut limit) };
+    (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// How many rings take an eighth of the addresses that a program may have.
+fn rings_within(address_limit: Option<u64>) -> usize {
+    let rings = address_limit.map_or(RINGS_MOST, |bytes| bytes as usize / 8 / RING_BYTES);
+    rings.clamp(RINGS_LEAST, RINGS_MOST)
 }
 
 // SAFETY: all that several threads or processes write is atomic, or handed over by an atomic.
@@ -144,22 +165,25 @@ impl Channel {
         }
         // SAFETY: the descriptor is new, and nobody else's.
         let file = unsafe { File::from_raw_fd(number as i32) };
+        let rings = rings_within(address_limit(0));
+        let bytes = WORDS_AT + rings * RING_BYTES;
         let wrap = |error: io::Error| {
             let limit = match error.raw_os_error() {
                 Some(libc::EFBIG) => ": 'ulimit -f' counts it",
+                Some(libc::ENOMEM) => ": 'ulimit -v' counts it",
                 _ => "",
             };
             failed!(
                 "cannot make {} MiB of shared memory: {error}{limit}",
-                BYTES >> 20
+                bytes >> 20
             )
         };
-        file.set_len(BYTES as u64).map_err(wrap)?;
+        file.set_len(bytes as u64).map_err(wrap)?;
         // SAFETY: a new mapping of a file of that length.
         let memory = unsafe {
             libc::mmap(
                 ptr::null_mut(),
-                BYTES,
+                bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
                 file.as_raw_fd(),
@@ -170,7 +194,11 @@ impl Channel {
             return Err(wrap(io::Error::last_os_error()));
         }
         let memory = NonNull::new(memory.cast()).expect("mmap returns no null");
-        let channel = Channel { file, memory };
+        let channel = Channel {
+            file,
+            memory,
+            rings,
+        };
         // SAFETY: nobody else knows of the memory yet.
         unsafe {
             let head = channel.memory.cast::<Head>().as_mut();
@@ -179,9 +207,15 @@ impl Channel {
             head.burst_ticks = burst_ticks;
             head.use_clock = u32::from(!clock::is_steady());
             head.collector = std::process::id() as i32;
+            head.rings = rings as u32;
             head.magic = MAGIC;
         }
         Ok(channel)
+    }
+
+    /// The length of its mapping.
+    pub fn bytes(&self) -> usize {
+        WORDS_AT + self.rings * RING_BYTES
     }
 
     /// The path by which programs open it.
@@ -207,7 +241,7 @@ impl Channel {
 
     pub fn rings(&self) -> &[Ring] {
         // SAFETY: as above; a ring's plain fields are written before its first event is published.
-        unsafe { std::slice::from_raw_parts(self.memory.add(RINGS_AT).cast().as_ptr(), RINGS) }
+        unsafe { std::slice::from_raw_parts(self.memory.add(RINGS_AT).cast().as_ptr(), self.rings) }
     }
 
     /// A ring's words.
@@ -303,7 +337,7 @@ impl Channel {
     pub fn sleep(&self, at_most: Duration) {
         let word = &self.head().collector_sleeps;
         word.store(1, Ordering::SeqCst);
-        if (0..RINGS).any(|ring| self.pending(ring) as usize >= RING_WORDS / 2) {
+        if (0..self.rings).any(|ring| self.pending(ring) as usize >= RING_WORDS / 2) {
             word.store(0, Ordering::Relaxed);
             return;
         }
@@ -349,7 +383,7 @@ impl Channel {
 impl Drop for Channel {
     fn drop(&mut self) {
         // SAFETY: the mapping that create() made; the references into it have ended.
-        unsafe { libc::munmap(self.memory.as_ptr().cast(), BYTES) };
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.bytes()) };
     }
 }
 

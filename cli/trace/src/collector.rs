@@ -87,7 +87,7 @@ impl<'a> Collector<'a> {
             files: KeptFiles::default(),
             times: vec![0; channel.rings().len()],
             processes: 0,
-            witness: Witness::new(&channel.path()),
+            witness: Witness::new(channel),
             stopped: None,
         }
     }

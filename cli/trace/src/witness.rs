@@ -2,7 +2,7 @@
 //! recorder. If the kernel does not report them, a process that lives for only a few milliseconds may be missed.
 
 use crate::births::{Births, Born};
-use crate::channel::{self, cut};
+use crate::channel::{Channel, address_limit, cut};
 use crate::format::Unseen;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::executable::Executable;
@@ -33,6 +33,7 @@ struct Seen {
 pub struct Witness {
     /// "HAKMEM_RECORD=/proc/4711/fd/5"
     setting: Vec<u8>,
+    channel_bytes: u64,
     own: PathBuf,
     own_namespace: PathBuf,
     own_user_namespace: PathBuf,
@@ -55,9 +56,10 @@ fn link(id: &str, name: &str) -> PathBuf {
 
 impl Witness {
     /// Must be called by the thread that starts the program.
-    pub fn new(channel: &str) -> Witness {
+    pub fn new(channel: &Channel) -> Witness {
         Witness {
-            setting: format!("HAKMEM_RECORD={channel}").into_bytes(),
+            setting: format!("HAKMEM_RECORD={}", channel.path()).into_bytes(),
+            channel_bytes: channel.bytes() as u64,
             own: link("self", "exe"),
             own_namespace: link("self", "ns/pid"),
             own_user_namespace: link("self", "ns/user"),
@@ -129,8 +131,9 @@ impl Witness {
             seen.hindrance = Some("has a root, or a PID or user namespace, of its own");
         } else if is_of_another_user(id) {
             seen.hindrance = Some("runs as another user, who may not open the channel");
-        } else if address_limit(id).is_some_and(|bytes| bytes < 2 * channel::BYTES as u64) {
-            seen.hindrance = Some("may not map the channel's 256 MiB (ulimit -v)");
+        } else if address_limit(id).is_some_and(|bytes| bytes < 2 * self.channel_bytes) {
+            seen.hindrance =
+                Some("may not map the channel's addresses (set 'ulimit -v' before record)");
         }
     }
 
@@ -260,17 +263,6 @@ fn why(program: &Path, seen: &Seen) -> Option<String> {
 fn is_of_another_user(id: i32) -> bool {
     let owner = |id: &str| Some(fs::metadata(format!("/proc/{id}")).ok()?.uid());
     owner(&id.to_string()).is_some_and(|its| Some(its) != owner("self"))
-}
-
-/// The most bytes of addresses that it may map.
-fn address_limit(id: i32) -> Option<u64> {
-    let mut limit = libc::rlimit {
-        rlim_cur: libc::RLIM_INFINITY,
-        rlim_max: libc::RLIM_INFINITY,
-    };
-    // SAFETY: sets no limit; the kernel writes the present one to a live variable.
-    let result = unsafe { libc::prlimit(id, libc::RLIMIT_AS, std::ptr::null(), &raw mut limit) };
-    (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
 /// All descendants of this process.

@@ -14,7 +14,7 @@ use hakmem_heap::ledger::signed;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::document::refuse_cut;
 use hakmem_lab::error::Result;
-use hakmem_lab::render::number::{bytes, signed_bytes};
+use hakmem_lab::render::number::{bytes, counted, signed_bytes};
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use hakmem_lab::{failed, input, usage};
 use serde::{Deserialize, Serialize};
@@ -223,7 +223,8 @@ impl Moment {
         let refused = self.failures.saturating_sub(before.failures);
         if refused > 0 {
             lines.push(format!(
-                "\n{refused} allocations were refused meanwhile: 'hakmem failures' says why"
+                "\n{} refused meanwhile: 'hakmem failures' says why",
+                counted(refused, "allocation")
             ));
         }
         lines.join("\n") + "\n"

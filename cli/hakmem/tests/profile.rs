@@ -433,7 +433,7 @@ int main(void)
         .says("live blocks")
         .says("+1000")
         .says("growing (grower")
-        .says("1 allocations were refused meanwhile");
+        .says("1 allocation refused meanwhile");
     workshop
         .hakmem(&["why", &pid])
         .ended_with(0)

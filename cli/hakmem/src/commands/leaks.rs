@@ -17,7 +17,7 @@ use hakmem_lab::allocator::Allocator;
 use hakmem_lab::error::{Error, Result};
 use hakmem_lab::launch::{Run, Running};
 use hakmem_lab::places::Places;
-use hakmem_lab::render::number::{age, bytes};
+use hakmem_lab::render::number::{age, bytes, counted};
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use hakmem_lab::tree::Tree;
 use hakmem_lab::trust;
@@ -285,7 +285,8 @@ fn text(snapshot: &Snapshot, arguments: &Arguments, form: Form) -> String {
     let sites = sorted(&sites, View::Live);
     lines.push(table(snapshot, &sites, &arguments.folded).render(form));
     if sites.len() > ROWS {
-        lines.push(format!("and {} more places", sites.len() - ROWS));
+        let more = sites.len() - ROWS;
+        lines.push(format!("and {}", counted(more as u64, "more place")));
     }
     let total = snapshot.total(View::Live);
     let about = match (snapshot.every, snapshot.samples_dropped) {
@@ -389,8 +390,8 @@ fn processes(parts: &[Part], form: Form) -> String {
     if !others.is_empty() {
         let bytes_of_others: f64 = others.iter().map(|part| left(part).max(0.0)).sum();
         text += &format!(
-            "\nand {} more processes with {}; --json lists all",
-            others.len(),
+            "\nand {} with {}; --json lists all",
+            counted(others.len() as u64, "more process"),
             bytes(bytes_of_others as u64)
         );
     }

@@ -14,7 +14,7 @@ use crate::target::{Opened, Target};
 use clap::Args;
 use hakmem_heap::profile::Profile;
 use hakmem_lab::error::Result;
-use hakmem_lab::render::number::bytes;
+use hakmem_lab::render::number::{bytes, counted};
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use hakmem_lab::usage;
 use push::Push;
@@ -176,7 +176,8 @@ fn text(snapshot: &Snapshot, view: View, arguments: &Arguments, form: Form) -> S
     let sites = sorted(&sites, view);
     lines.push(table(snapshot, &sites, view, &arguments.folded).render(form));
     if sites.len() > ROWS {
-        lines.push(format!("and {} more places", sites.len() - ROWS));
+        let more = sites.len() - ROWS;
+        lines.push(format!("and {}", counted(more as u64, "more place")));
     }
     lines.push(format!(
         "\n{} {} in all, in about {:.0} blocks",

@@ -8,6 +8,7 @@ use hakmem_lab::allocator::Allocator;
 use hakmem_lab::error::Result;
 use hakmem_lab::executable::Executable;
 use hakmem_lab::places::Places;
+use hakmem_lab::render::number::counted;
 use hakmem_lab::{failed, usage, whole_file};
 use hakmem_trace::format::Reason;
 use hakmem_trace::record::{self, Options, Recorded};
@@ -101,8 +102,9 @@ fn report(recorded: &Recorded, options: &Options) {
         _ => format!(", {:.2} an event", *bytes as f64 / *events as f64),
     };
     eprintln!(
-        "hakmem: {events} events of {processes} process{} in {}: {bytes} bytes{each}",
-        if *processes == 1 { "" } else { "es" },
+        "hakmem: {} of {} in {}: {bytes} bytes{each}",
+        counted(*events, "event"),
+        counted(*processes, "process"),
         options.output.shown()
     );
     if *processes == 0 && ending.unseen.is_empty() {
@@ -113,7 +115,8 @@ fn report(recorded: &Recorded, options: &Options) {
     }
     if ending.unseen.len() > UNSEEN_MAX {
         let more = ending.unseen.len() - UNSEEN_MAX;
-        eprintln!("hakmem: and {more} more processes; 'hakmem trace info --json' lists them");
+        let more = counted(more as u64, "more process");
+        eprintln!("hakmem: and {more}; 'hakmem trace info --json' lists them");
     }
     if ending.may_lack_processes {
         eprintln!("hakmem: {MAY_LACK}");
@@ -131,9 +134,9 @@ fn report(recorded: &Recorded, options: &Options) {
     }
     if ending.events_missed > 0 || ending.processes_missed > 0 {
         eprintln!(
-            "hakmem: incomplete: {} events of threads that found no room and {} processes beyond \
-             1,024 at a time are missing",
-            ending.events_missed, ending.processes_missed
+            "hakmem: incomplete: missing are {} of threads that found no room, and {} beyond 1,024 at a time",
+            counted(ending.events_missed, "event"),
+            counted(ending.processes_missed, "process")
         );
     }
 }

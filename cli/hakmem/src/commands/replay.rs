@@ -13,6 +13,7 @@ use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::{BASELINE, Catalogue, OURS};
 use hakmem_lab::error::Result;
 use hakmem_lab::places::Places;
+use hakmem_lab::render::number::counted;
 use hakmem_lab::render::{Cell, Form, Table, Tone, duration, field, memory};
 use hakmem_lab::statistics::{Difference, median, ratio};
 use hakmem_lab::summary::RUNS_MIN;
@@ -304,7 +305,7 @@ fn legend(document: &ReplayDocument, baseline: &str) -> String {
     } else {
         "without its interval, which takes 5 runs (-n)"
     };
-    let plural = if runs == 1 { "" } else { "s" };
+    let runs = counted(runs as u64, "run");
     let clock = if document.latencies.is_empty() {
         String::new()
     } else {
@@ -313,14 +314,14 @@ fn legend(document: &ReplayDocument, baseline: &str) -> String {
     let failed: u64 = document.runs.iter().map(|run| run.failed).sum();
     let failed = match failed {
         0 => String::new(),
-        calls => format!("\n{calls} allocations failed"),
+        calls => format!("\n{} failed", counted(calls, "allocation")),
     };
     let sums = match document.parts.len() {
         0 => "",
         _ => ", as sums",
     };
     format!(
-        "time: median of {runs} run{plural}; ratio: against {baseline}, {certainty}. peak, end: resident \
+        "time: median of {runs}; ratio: against {baseline}, {certainty}. peak, end: resident \
          memory beyond\nwhat was there before{sums}. overhead: resident over live memory, on average.{clock}{failed}"
     )
 }

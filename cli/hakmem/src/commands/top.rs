@@ -33,7 +33,11 @@ The process is neither stopped nor written to. For other allocators (glibc, jema
 top shows sizes, arenas and what resident memory consists of; it reads a large heap as a whole, and
 less often, so that reading takes a fifth of the time at most. When the process ends or becomes
 another program, the command says so in a line, and ends with exit code 0. Plain lines are printed
-in a pipe, with -n, and where TERM is not set or dumb.";
+in a pipe, with -n, and where TERM is not set or dumb.
+
+In plain lines of a heap of hakmem, blocks/s are those that magazines took from slabs and gave back,
+sent/s those sent to other threads, slow/s calls of slow paths, and calls/s hakmem's system calls
+for memory. Of another heap, blocks/s is the change of the number of blocks.";
 
 /// How soon a signal that stops us is noticed.
 const STEP: Duration = Duration::from_millis(200);

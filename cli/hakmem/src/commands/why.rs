@@ -13,7 +13,7 @@ use clap::Args;
 use hakmem_heap::heap::{Content, Heap};
 use hakmem_heap::profile::Profile;
 use hakmem_lab::error::Result;
-use hakmem_lab::render::number::{age, bytes};
+use hakmem_lab::render::number::{age, bytes, counted};
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use hakmem_lab::whole_file::Planned;
 use serde::Serialize;
@@ -247,7 +247,8 @@ fn text(
     lines.push(String::new());
     lines.push(table.render(form));
     if pins.len() > ROWS {
-        lines.push(format!("and {} more places", pins.len() - ROWS));
+        let more = pins.len() - ROWS;
+        lines.push(format!("and {}", counted(more as u64, "more place")));
     }
     lines.push("\nThat much could be purged if these blocks lay together in other slabs.".into());
     lines.join("\n") + "\n"

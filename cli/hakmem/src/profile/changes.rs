@@ -2,7 +2,7 @@
 
 use super::{ROWS, Site, Snapshot, View};
 use crate::frames::Folded;
-use hakmem_lab::render::number::{bytes, signed_bytes};
+use hakmem_lab::render::number::{bytes, counted, signed_bytes};
 use hakmem_lab::render::{Cell, Form, Table};
 use std::collections::{HashMap, HashSet};
 
@@ -92,7 +92,7 @@ pub fn changes(before: &Snapshot, after: &Snapshot, view: View, form: Form) -> S
     }
     let more = match rows.len().saturating_sub(ROWS) {
         0 => String::new(),
-        more => format!("and {more} more places\n"),
+        more => format!("and {}\n", counted(more as u64, "more place")),
     };
     let total: f64 = rows.iter().map(|change| change.bytes).sum();
     let total = signed_bytes(total);

@@ -13,6 +13,7 @@ use crate::frames;
 use hakmem_heap::profile::{Profile, Sample, Sums};
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
+use hakmem_lab::render::number::counted;
 use hakmem_trace::symbols::{Names, Place};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -374,7 +375,10 @@ pub fn notes(notes: &[String]) -> String {
         text += &format!("\n{note}");
     }
     if notes.len() > NOTES {
-        text += &format!("\nand none from {} more files", notes.len() - NOTES);
+        text += &format!(
+            "\nand none from {}",
+            counted((notes.len() - NOTES) as u64, "more file")
+        );
     }
     if text.is_empty() { text } else { text + "\n" }
 }

@@ -83,6 +83,16 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// "1 block", "2 blocks", "1,000 processes".
+pub fn counted(number: u64, noun: &str) -> String {
+    let ending = match number {
+        1 => "",
+        _ if noun.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{} {noun}{ending}", grouped(number))
+}
+
 /// "+12.3 MiB"
 pub fn signed_bytes(difference: f64) -> String {
     let sign = if difference < 0.0 { "-" } else { "+" };
@@ -122,6 +132,13 @@ pub fn percent(ratio: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        let words = [(0, "block"), (1, "process"), (1000, "process")];
+        let words = words.map(|(number, noun)| counted(number, noun));
+        assert_eq!(words, ["0 blocks", "1 process", "1,000 processes"]);
+    }
 
     #[test]
     fn three_digits_and_a_unit_say_enough() {

@@ -6,7 +6,7 @@ use crate::frames::Folded;
 use crate::profile::ROWS;
 use hakmem_heap::cold::How;
 use hakmem_heap::idle::Without;
-use hakmem_lab::render::number::{age, bytes, duration, grouped};
+use hakmem_lab::render::number::{age, bytes, counted, duration, grouped};
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 
 /// How many sizes a table shows; further ones are summed up in one line.
@@ -167,7 +167,7 @@ fn sites(report: &Report, folded: &Folded, form: Form) -> String {
     }
     let more = match report.sites.len().saturating_sub(ROWS) {
         0 => String::new(),
-        more => format!("\nand {more} more places"),
+        more => format!("\nand {}", counted(more as u64, "more place")),
     };
     format!(
         "by call site, from samples that stand for {stand_for}:\n\n{}{more}",

@@ -8,7 +8,7 @@ use crate::traces::{MAY_LACK, Source, Which, choose, open};
 use clap::{Args, Subcommand};
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
-use hakmem_lab::render::number::{bytes_and_tenths, grouped};
+use hakmem_lab::render::number::{bytes_and_tenths, counted, grouped};
 use hakmem_lab::render::{Cell, Table};
 use hakmem_lab::{interrupt, whole_file};
 use hakmem_trace::analysis::{self, Analysis, Calls, SizeClass, analyse};
@@ -232,9 +232,9 @@ fn print_processes(analyses: &[Analysis]) {
     if !others.is_empty() {
         let calls = others.iter().map(|one| one.calls.all()).sum();
         line(&format!(
-            "and {} smaller processes with {} calls; --json lists all",
-            others.len(),
-            grouped(calls)
+            "and {} with {}; --json lists all",
+            counted(others.len() as u64, "smaller process"),
+            counted(calls, "call")
         ));
     }
 }
@@ -249,8 +249,8 @@ fn print_head(reader: &Reader) {
     };
     line(&format!("command  {}", reader.beginning.command.join(" ")));
     line(&format!(
-        "trace    {} events, {}{each}",
-        grouped(reader.events()),
+        "trace    {}, {}{each}",
+        counted(reader.events(), "event"),
         bytes_and_tenths(reader.bytes)
     ));
     let Some(ending) = &reader.ending else {
@@ -281,9 +281,9 @@ fn print_head(reader: &Reader) {
     }
     if missing > unseen {
         line(&format!(
-            "missing  {} events of threads that found no room, {} processes beyond 1,024 at a time",
-            grouped(ending.events_missed),
-            grouped(ending.processes_missed)
+            "missing  {} of threads that found no room, {} beyond 1,024 at a time",
+            counted(ending.events_missed, "event"),
+            counted(ending.processes_missed, "process")
         ));
     }
 }
@@ -295,25 +295,28 @@ fn print_some(label: &str, processes: &[Unseen]) {
     }
     if processes.len() > PROCESSES_MAX {
         let more = processes.len() - PROCESSES_MAX;
-        line(&format!("{label} {more} more processes; --json lists all"));
+        let more = counted(more as u64, "more process");
+        line(&format!("{label} {more}; --json lists all"));
     }
 }
 
 fn print_oddities(analyses: &[Analysis]) {
     let sum = |of: fn(&Calls) -> u64| analyses.iter().map(|one| of(&one.calls)).sum::<u64>();
     let lines = [
-        (sum(|calls| calls.failed), "allocations failed"),
+        (sum(|calls| calls.failed), "allocation", "failed"),
         (
             sum(|calls| calls.foreign_free),
-            "frees of blocks from a parent process, or from before the recording",
+            "free",
+            "of blocks from a parent process, or from before the recording",
         ),
         (
             sum(|calls| calls.implied_free),
-            "frees are missing: their addresses were allocated again",
+            "free",
+            "missing, as addresses were allocated again",
         ),
     ];
-    for (number, what) in lines.iter().filter(|(number, _)| *number > 0) {
-        line(&format!("{} {what}", grouped(*number)));
+    for (number, noun, what) in lines.iter().filter(|(number, ..)| *number > 0) {
+        line(&format!("{} {what}", counted(*number, noun)));
     }
 }
 

@@ -12,7 +12,7 @@ use crate::traces::{Source, choose, open};
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
-use hakmem_lab::render::number::{bytes_and_tenths, grouped};
+use hakmem_lab::render::number::{bytes_and_tenths, counted, grouped};
 use hakmem_lab::render::{Cell, Table};
 use hakmem_lab::usage;
 use hakmem_trace::analysis::{SizeClass, TEMPORARY_WITHIN, analyse_within};
@@ -165,7 +165,8 @@ fn print_sites(found: &AtPeak, which: Which, question: &Peak) {
     print_table(&table);
     if more > 0 {
         line(&format!(
-            "and {more} more places; -n shows more, --json all"
+            "and {}; -n shows more, --json all",
+            counted(more as u64, "more place")
         ));
     }
 }

@@ -144,22 +144,10 @@ impl Others {
     }
 }
 
-/// Shared memory has names, too, but of files that are not on disk.
-fn is_in_memory(name: &[u8]) -> bool {
-    let starts = [
-        &b"/dev/shm/"[..],
-        b"/dev/zero",
-        b"/memfd:",
-        b"/SYSV",
-        b"/anon_hugepage",
-    ];
-    starts.iter().any(|start| name.starts_with(start))
-}
-
 /// Adds the unknown `rest` of an area to its kind. True if the program has mapped the area itself.
 fn add(others: &mut Others, area: &Counted, is_stack: bool, rest: u64) -> bool {
     let name = &area.name[..];
-    let target = if is_in_memory(name) || area.is_shared && !name.starts_with(b"/") {
+    let target = if area.is_shared_memory() {
         &mut others.shared
     } else if name.starts_with(b"/") || name.starts_with(b"[v") {
         let copies = area.anonymous_bytes.min(rest);

@@ -58,6 +58,11 @@ pub fn others(ledger: &Ledger) -> impl Iterator<Item = Row> {
             ledger.files,
             "code and data of the program and its libraries",
         ),
+        (
+            "shared memory",
+            ledger.shared,
+            "other processes may have it, too",
+        ),
         ("stacks", ledger.stacks, "of threads with a guard page"),
         (
             "other",

@@ -197,6 +197,40 @@ fn what_only_reads_as_zero_is_not_resident() {
     leaves_little(&found, "/ledger/remainder_bytes");
 }
 
+/// Shared memory counted as pages of files in hakmem's lines; and these were read later than the others, when the search for
+/// hakmem's tables had made more pages of files resident.
+#[test]
+fn all_lines_tell_the_same_of_shared_memory_and_files() {
+    const SHARES: &str = r#"
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+int main(void)
+{
+    size_t bytes = 24 << 20;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    memset(memory, 1, bytes);
+    puts("ready");
+    fflush(stdout);
+    getchar();
+    return 0;
+}
+"#;
+    let workshop = Workshop::open();
+    let mut command = Command::new(workshop.compile("shares", SHARES, &[]));
+    let process = Waiting::start(command.env("LD_PRELOAD", library()));
+    let pid = process.pid();
+    let found = examine(&workshop, &[&pid]);
+    let of = |path: &str| number(&found, path);
+    assert!(of("/hakmem/resident/shared") >= 24 << 20, "{found:#}");
+    assert_eq!(of("/hakmem/resident/shared"), of("/ledger/others/shared"));
+    let pages = of("/ledger/others/file_pages") + of("/ledger/others/file_copies");
+    assert_eq!(of("/hakmem/resident/files"), pages);
+    assert_eq!(of("/hakmem/kernel_bytes"), of("/ledger/kernel_bytes"));
+    let answer = workshop.hakmem(&["ledger", &pid]);
+    answer.ended_with(0).says("shared memory");
+}
+
 /// hakmem of another release: its heap once counted as mapped by others, without a reason.
 #[test]
 fn a_heap_that_cannot_be_read_is_named() {

@@ -36,8 +36,11 @@ pub struct Ledger {
     /// Not this heap's: the heaps of other copies of hakmem, with their metadata.
     #[serde(default)]
     pub copies: u64,
-    /// Not hakmem's: code and data of files, shared memory.
+    /// Not hakmem's: code and data of files.
     pub files: u64,
+    /// Not hakmem's: shared with other processes, without a file on disk.
+    #[serde(default)]
+    pub shared: u64,
     /// Not hakmem's: stacks.
     pub stacks: u64,
     /// Not hakmem's: other memory that the program or a library has mapped.
@@ -101,7 +104,7 @@ impl Slack {
 
 impl Ledger {
     pub fn sum(&self) -> u64 {
-        self.ours() + self.copies + self.files + self.stacks + self.other
+        self.ours() + self.copies + self.files + self.shared + self.stacks + self.other
     }
 
     /// What the program has freed and the heap keeps.
@@ -325,7 +328,9 @@ fn add_others(
         let before = index.checked_sub(1).map(|before| &areas[before]);
         let is_stack = area.name.starts_with(b"[stack")
             || area.is_guarded_stack(before, &all, pages.page_bytes);
-        if area.name.starts_with(b"/") || area.name.starts_with(b"[v") {
+        if area.is_shared_memory() {
+            ledger.shared += rest;
+        } else if area.name.starts_with(b"/") || area.name.starts_with(b"[v") {
             ledger.files += rest;
         } else if is_stack && in_ours + in_copies == 0 {
             ledger.stacks += rest;

@@ -57,6 +57,19 @@ impl Counted {
         let is_guard = !guard.is_accessible && guard.name.is_empty() && end == self.range.start;
         is_guard && self.name.is_empty() && start < end && end - start <= GUARD_MAX
     }
+
+    /// Shared between processes, without a file on disk. Such memory has names, too, but of files that only it has.
+    pub fn is_shared_memory(&self) -> bool {
+        let starts = [
+            &b"/dev/shm/"[..],
+            b"/dev/zero",
+            b"/memfd:",
+            b"/SYSV",
+            b"/anon_hugepage",
+        ];
+        starts.iter().any(|start| self.name.starts_with(start))
+            || self.is_shared && !self.name.starts_with(b"/")
+    }
 }
 
 /// The sums of the kernel's counts over all areas.

@@ -135,6 +135,8 @@ impl Patient {
     }
 
     pub fn look(&self) -> Result<Moment> {
+        // First, as the search for hakmem's tables makes pages of files resident, which both ledgers then count.
+        let own = self.own();
         let space = match &self.opened {
             Opened::Live(process) => {
                 Space::of_process(process).map_err(|error| self.lost(&error))?
@@ -144,7 +146,6 @@ impl Patient {
         };
         let heaps = Heaps::read(&space);
         let numbers = heaps.numbers(&space);
-        let own = self.own();
         let ledger = Ledger::of(&space, &heaps, &numbers, &own.ranges);
         self.opened.whole(Moment {
             ledger,

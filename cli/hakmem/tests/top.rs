@@ -131,6 +131,21 @@ fn on_columns(columns: u32, line: &str, wanted: &[&str]) -> (Child, ChildStdout,
     (top, output, text)
 }
 
+/// They are in no size class, so the rows added up to a small part of what is live.
+#[test]
+fn blocks_larger_than_all_classes_have_a_row() {
+    let workshop = Workshop::open();
+    let large = READY.replace("malloc(2000)", "malloc(100000)");
+    let program = workshop.compile("large", &large, &[]);
+    let process = Waiting::start(Command::new(&program).env("LD_PRELOAD", library()));
+    let line = format!("{} top {}", env!("CARGO_BIN_EXE_hakmem"), process.pid());
+    let (mut top, mut output, text) = on_terminal(&line, &["filter"]);
+    assert!(text.contains("larger"), "{text}");
+    top.stdin.as_mut().unwrap().write_all(b"q").unwrap();
+    output.read_to_string(&mut String::new()).unwrap();
+    assert!(top.wait().unwrap().success());
+}
+
 #[test]
 fn a_terminal_gets_a_screen() {
     let workshop = Workshop::open();

@@ -3,7 +3,7 @@
 use super::processes::Found;
 use super::words::text;
 use super::{Seen, Watched, others, short};
-use hakmem_heap::figures::{CacheFigures, Figures};
+use hakmem_heap::figures::{CacheFigures, Figures, Totals};
 use hakmem_lab::render::number::bytes;
 
 pub struct Cell {
@@ -74,7 +74,7 @@ pub fn rows(view: View, watched: &Watched) -> Rows {
 
 fn classes(watched: &Watched, figures: &Figures) -> Rows {
     let used = figures.classes.iter().enumerate();
-    let rows = used
+    let mut rows: Vec<Vec<Cell>> = used
         .filter(|(_, class)| class.slabs_made > 0)
         .map(|(index, class)| {
             let waste = class.slab_bytes.saturating_sub(class.live_bytes());
@@ -99,6 +99,7 @@ fn classes(watched: &Watched, figures: &Figures) -> Rows {
             ]
         })
         .collect();
+    rows.extend(larger(&figures.totals));
     Rows {
         columns: vec![
             ("block", "bytes of a block"),
@@ -117,6 +118,20 @@ fn classes(watched: &Watched, figures: &Figures) -> Rows {
         is_first_text: false,
         rows,
     }
+}
+
+/// The blocks that are in no slab.
+fn larger(totals: &Totals) -> Option<Vec<Cell>> {
+    let name = Cell {
+        text: "larger".into(),
+        key: f64::INFINITY,
+    };
+    let live = [
+        count(totals.large_live_blocks),
+        size(totals.large_live_bytes),
+    ];
+    let in_slabs = std::iter::repeat_with(unknown).take(6);
+    (totals.large_live_blocks > 0).then(|| [name].into_iter().chain(live).chain(in_slabs).collect())
 }
 
 fn caches(watched: &Watched, figures: &Figures, owners: &[String]) -> Rows {

@@ -102,6 +102,21 @@ impl Found {
     }
 }
 
+/// How many there are. One look may be too short for all of them.
+pub fn summary(found: &[Found]) -> String {
+    let ours = found.iter().filter(|one| one.totals.is_some()).count();
+    let unknown = found.iter().filter(|one| one.allocator.is_none()).count();
+    let text = match found.len() {
+        0 => return "there is no process that may be read".to_string(),
+        1 => format!("1 process may be read, {ours} under hakmem"),
+        count => format!("{count} processes may be read, {ours} under hakmem"),
+    };
+    match unknown {
+        0 => text,
+        _ => format!("{text}, {unknown} not looked at"),
+    }
+}
+
 /// All processes except our own.
 fn pids() -> impl Iterator<Item = i32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten();
@@ -143,4 +158,32 @@ fn examine(process: LiveProcess, is_late: bool) -> Found {
     let malloc = allocators.iter().find(|used| used.is_malloc);
     one.allocator = Some(malloc.map_or_else(|| "-".into(), which::Used::name));
     one
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(allocator: Option<&str>, totals: Option<Totals>) -> Found {
+        Found {
+            pid: 1,
+            command_line: String::new(),
+            allocator: allocator.map(str::to_string),
+            resident_bytes: 0,
+            totals,
+        }
+    }
+
+    /// A process that nobody has looked at may be under hakmem.
+    #[test]
+    fn what_was_not_looked_at_is_told() {
+        let mut all = vec![
+            found(Some("hakmem 1.0.0"), Some(Totals::default())),
+            found(Some("glibc 2.36"), None),
+        ];
+        assert_eq!(summary(&all), "2 processes may be read, 1 under hakmem");
+        all.push(found(None, None));
+        let text = "3 processes may be read, 1 under hakmem, 1 not looked at";
+        assert_eq!(summary(&all), text);
+    }
 }

@@ -1,7 +1,7 @@
 //! The screen of `hakmem top`, at 80 columns and 24 lines or more.
 
 use super::Watched;
-use super::processes::Found;
+use super::processes::{Found, summary};
 use super::room::{first_parts, first_places, places};
 use super::table::{Rows, View, processes, rows};
 use super::words::Words;
@@ -165,13 +165,7 @@ pub fn draw_processes(frame: &mut Frame, found: &[Found], choice: &mut Choice) {
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    let ours = found.iter().filter(|one| one.totals.is_some()).count();
-    let text = match found.len() {
-        0 => "there is no process that may be read".to_string(),
-        1 => format!("1 process may be read, {ours} under hakmem"),
-        count => format!("{count} processes may be read, {ours} under hakmem"),
-    };
-    let text = Line::styled(text, choice.marked(Modifier::BOLD));
+    let text = Line::styled(summary(found), choice.marked(Modifier::BOLD));
     frame.render_widget(Paragraph::new(text), title);
     let rows = chosen_processes(found, choice);
     choice.selected = choice.selected.min(rows.rows.len().saturating_sub(1));

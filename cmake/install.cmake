@@ -17,8 +17,11 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/objects/hakmemConfigVers
 install(FILES "${PROJECT_BINARY_DIR}/objects/hakmemConfig.cmake"
     "${PROJECT_BINARY_DIR}/objects/hakmemConfigVersion.cmake" DESTINATION "${package_dir}")
 
-file(RELATIVE_PATH pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+# The folders may be absolute, or outside the prefix.
+file(RELATIVE_PATH pc_to_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
 string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
+file(RELATIVE_PATH pc_libdir "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_LIBDIR}")
+file(RELATIVE_PATH pc_includedir "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/hakmem.pc.in" "${PROJECT_BINARY_DIR}/objects/hakmem.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/objects/hakmem.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 

@@ -34,5 +34,13 @@ try() {
 link_time='-O2 -flto'
 build flags "$link_time" -DCMAKE_BUILD_TYPE=None
 try flags "$link_time"
-build option -O2 -DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON -DCMAKE_UNITY_BUILD=ON
+build option -O2 -DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON -DCMAKE_UNITY_BUILD=ON \
+    "-DCMAKE_INSTALL_PREFIX=$work/usr" "-DCMAKE_INSTALL_LIBDIR=$work/usr/lib64"
 try option "$link_time"
+
+# pkg-config finds the headers and the library, though the one folder is relative to the prefix and the other absolute.
+command -v pkg-config >/dev/null || exit 0
+cmake --install "$work/option" >/dev/null
+export PKG_CONFIG_PATH=$work/usr/lib64/pkgconfig
+"$compiler" -D_GNU_SOURCE "$program" -o "$work/installed" $(pkg-config --cflags --libs hakmem) $(pkg-config --variable=rpath hakmem)
+"$work/installed" libhakmem.so.1

@@ -46,11 +46,17 @@ def tick_of(value: float, unit: str) -> str:
     return f"{rounded(value)} {unit}" if unit in dict(SIZES) else text_of(value, unit)
 
 
+def point_of(value: float, unit: str) -> str:
+    """4,000 MiB, not 3.91 GiB: a value that was chosen is round in its own unit."""
+    text = text_of(value, unit)
+    return f"{value:,.0f} {unit}" if "." in text and value == int(value) else text
+
+
 def figure_table(document: dict, subject: Subject, figure: Figure) -> str:
     found = results.least(document)
     points = sorted({x for operation, _, x in found if operation == figure.operation})
     cuts = {(cut["allocator"], cut["x"]) for cut in document["cut"] if cut["subject"] == subject.name}
-    lines = ["| | " + " | ".join(text_of(x, subject.unit) for x in points) + " |", "|---" + "|---:" * len(points) + "|"]
+    lines = ["| | " + " | ".join(point_of(x, subject.unit) for x in points) + " |", "|---" + "|---:" * len(points) + "|"]
     for allocator in document["allocators"]:
         cells = []
         for x in points:
@@ -77,7 +83,7 @@ def figure_plot(document: dict, subject: Subject, figure: Figure) -> str:
         subject.axis,
         {name: points for name, points in lines.items() if points},
         {cut["allocator"] for cut in document["cut"] if cut["subject"] == subject.name},
-        lambda x: text_of(x, subject.unit),
+        lambda x: point_of(x, subject.unit),
         lambda y: tick_of(y, figure.unit),
     )
 

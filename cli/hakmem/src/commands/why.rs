@@ -29,7 +29,7 @@ Examples:
   hakmem why --core core.4711
   hakmem why 4711 --sparse 50
   hakmem why 4711 --seconds 60                    why memory grew in a minute
-  hakmem why 4711 --save monday; …; hakmem why 4711 --since monday
+  hakmem why 4711 --save before; sleep 600; hakmem why 4711 --since before
 
 A slab is retired when its last block is freed. In each slab that is mostly free, the free part is
 charged to the live blocks that pin the slab; the table sums it up by call stack. Call stacks come

@@ -73,6 +73,7 @@ void *hak_os_map_guarded(size_t bytes)
     if (start == NULL) {
         return NULL;
     }
+    hak_os_want_huge(start, bytes + 2 * page, false); // little of it may ever be touched
     // Without guards it is memory like any other.
     HAK_UNHEEDED(hak_syscall_protect(start, page, PROT_NONE));
     HAK_UNHEEDED(hak_syscall_protect(start + page + bytes, page, PROT_NONE));

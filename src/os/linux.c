@@ -298,19 +298,12 @@ void hak_os_usage(uint64_t *processor_ns, uint64_t *faults)
     *faults = (uint64_t)usage.ru_minflt;
 }
 
-enum hak_huge_pages hak_os_huge_pages(void)
+bool hak_os_grants_huge(void)
 {
     char text[64]; // "always [madvise] never": the setting stands in brackets
-    size_t length =
-        hak_os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text);
-    for (size_t i = 0; i + 1 < length; i++) {
-        if (text[i] == '[') {
-            return text[i + 1] == 'a'   ? HAK_HUGE_ALWAYS
-                   : text[i + 1] == 'm' ? HAK_HUGE_MADVISE
-                                        : HAK_HUGE_NEVER;
-        }
-    }
-    return HAK_HUGE_NEVER;
+    hak_os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text);
+    const char *setting = strchr(text, '[');
+    return setting != NULL && setting[1] != 'n';
 }
 
 void hak_os_drop_page_tables(void *start, size_t bytes)
@@ -331,9 +324,15 @@ void hak_os_want_huge(void *start, size_t bytes, bool wanted)
 #    define MADV_COLLAPSE 25
 #endif
 
+// The kernel refuses this for memory that asks for small pages.
 bool hak_os_collapse(void *start, size_t bytes)
 {
-    return hak_syscall(SYS_madvise, (long)start, (long)bytes, MADV_COLLAPSE, 0, 0, 0) == 0;
+    hak_os_want_huge(start, bytes, true);
+    const long got = hak_syscall(SYS_madvise, (long)start, (long)bytes, MADV_COLLAPSE, 0, 0, 0);
+    if (got != 0) {
+        hak_os_want_huge(start, bytes, false);
+    }
+    return got == 0;
 }
 
 // The kernel tells a thread's page faults only in a line of text: the eighth figure behind the thread's name, which is in

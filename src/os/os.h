@@ -148,17 +148,15 @@ HAK_INTERNAL HAK_MUST_USE bool hak_os_thread_usage(int thread,
                                                    uint64_t *processor_ns,
                                                    uint64_t *faults);
 
-enum hak_huge_pages { HAK_HUGE_NEVER, HAK_HUGE_MADVISE, HAK_HUGE_ALWAYS };
-
-// The kernel's transparent huge page setting.
-HAK_INTERNAL enum hak_huge_pages hak_os_huge_pages(void);
+// Does memory get transparent huge pages if it asks for them, by the kernel's setting?
+HAK_INTERNAL bool hak_os_grants_huge(void);
 // Free the page tables of a range that was purged in parts. Where a table is left, a touch gets a small page, even if huge pages
 // were asked for. From 6.14 on (CONFIG_PT_RECLAIM), Linux frees the tables that lie wholly in the range. A hint.
 HAK_INTERNAL void hak_os_drop_page_tables(void *start, size_t bytes);
 // Ask for huge pages in a range, or for none. A hint.
 HAK_INTERNAL void hak_os_want_huge(void *start, size_t bytes, bool wanted);
-// Make huge pages of the small ones in a range of whole huge pages; their content stays. False if the kernel cannot (before Linux
-// 6.1) or has no huge page: then nothing has changed.
+// Make huge pages of the small ones in a range of whole huge pages; their content stays, and the range asks for huge pages from
+// then on. False if the kernel cannot (before Linux 6.1) or has no huge page: then the range asks for small ones.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_collapse(void *start, size_t bytes);
 
 // Can the 8 bytes at `address` be read without a fault?

@@ -79,7 +79,7 @@ struct hak_arena {
     _Atomic(uint32_t) waiters;     // threads that sleep on `returns`
     _Atomic(uint32_t) clock; // the system's clock when it was last read, in tenths of a second
     _Atomic(bool) is_locked; // the kernel refused the latest purge: the pages are locked in memory
-    _Atomic(unsigned) huge_pages; // enum hak_huge_pages: the kernel's setting, read before main
+    _Atomic(bool) grants_huge; // the kernel's setting for huge pages, read before main
     _Atomic(bool) is_started;
     struct hak_shard shards[HAK_SHARDS_MAX];
 };

@@ -118,8 +118,9 @@ static void end_collapse(const struct small_pages *pages, bool is_collapsed) HAK
         }
         const uint64_t no = super->free_units | super->purging_units | super->huge_units;
         if (is_collapsed && (no & units) == 0) {
-            hak_os_want_huge(pages->start, HAK_HUGE_BYTES, true);
             super->huge_units |= units;
+        } else if (is_collapsed) {
+            hak_os_want_huge(pages->start, HAK_HUGE_BYTES, false);
         }
     }
     hak_lock_drop(&shard->lock);

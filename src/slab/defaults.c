@@ -26,7 +26,7 @@ static void fit_down(_Atomic(uint64_t) *option, uint64_t value, uint64_t least)
 void hak_defaults_fit(void)
 {
     hak_lock_take(&hak_arena.lock);
-    hak_store_relaxed(&hak_arena.huge_pages, (unsigned)hak_os_huge_pages());
+    hak_store_relaxed(&hak_arena.grants_huge, hak_os_grants_huge());
     hak_defaults_fit_locked();
     hak_lock_drop(&hak_arena.lock);
 }

@@ -11,7 +11,7 @@
 
 static bool are_possible(void)
 {
-    return hak_load_relaxed(&hak_arena.huge_pages) != HAK_HUGE_NEVER &&
+    return hak_load_relaxed(&hak_arena.grants_huge) &&
            hak_load_relaxed(&hak_options.thp) != HAK_THP_NEVER;
 }
 

@@ -147,8 +147,8 @@ uint64_t hak_superslabs_grow_locked(struct hak_shard *shard, unsigned units, boo
         super_drop(base, bytes);
         base = NULL;
     }
-    if (base != NULL &&
-        (wants_huge || hak_load_relaxed(&hak_arena.huge_pages) == HAK_HUGE_ALWAYS)) {
+    if (base !=
+        NULL) { // the system may give larger pages unasked, huge ones or of one of the smaller sizes
         hak_os_want_huge(base, bytes, wants_huge);
     }
     hak_arena_read_clock();

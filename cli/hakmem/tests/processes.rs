@@ -307,7 +307,7 @@ fn numbers_of_another_pid_namespace_are_not_believed() {
         let mut unshare = Command::new("unshare");
         unshare.args(["-rpf"]).args(mount);
         unshare.arg(env!("CARGO_BIN_EXE_hakmem")).args(command);
-        support::answer(unshare)
+        answer(unshare)
     };
     let may_be = Command::new("unshare").args(["-rpf", "true"]).status();
     if !may_be.is_ok_and(|status| status.success()) {

@@ -162,7 +162,7 @@ static void what_a_rule_makes_huge_stays_so_as_it_grows(void)
     const size_t part_bytes = hak_arena.part_bytes;
     const size_t refusals = hak_fake.huge_refusals;
     bool zeroed;
-    hak_arena.huge_pages = HAK_HUGE_MADVISE;
+    hak_arena.grants_huge = true;
     hak_arena.part_bytes = HAK_MIB(64);
     hak_options.huge_start_bytes = HAK_MIB(8);
     hak_fake.resident_bytes = 0; // the block is empty
@@ -178,7 +178,7 @@ static void what_a_rule_makes_huge_stays_so_as_it_grows(void)
     give(other);
     hak_options.huge_start_bytes = SIZE_MAX;
     hak_arena.part_bytes = part_bytes;
-    hak_arena.huge_pages = HAK_HUGE_NEVER;
+    hak_arena.grants_huge = false;
 }
 
 static void misuse_dies(void)

@@ -27,7 +27,6 @@ struct hak_fake hak_fake = {
     .data_limit = SIZE_MAX,
     .memory_bytes = SIZE_MAX,
     .processors = 1,
-    .huge_pages = HAK_HUGE_NEVER,
 };
 
 _Atomic(uint64_t) hak_looks;
@@ -373,9 +372,9 @@ size_t hak_os_resident_bytes(void)
     return hak_fake.resident_bytes;
 }
 
-enum hak_huge_pages hak_os_huge_pages(void)
+bool hak_os_grants_huge(void)
 {
-    return hak_fake.huge_pages;
+    return hak_fake.grants_huge;
 }
 
 void hak_os_drop_page_tables(void *start, size_t bytes)

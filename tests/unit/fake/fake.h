@@ -69,7 +69,7 @@ struct hak_fake {
     const char *event_path; // the file that can be watched; NULL: none
     bool event_came;        // and was not noticed yet
     bool event_ends;        // the watch ends with it
-    enum hak_huge_pages huge_pages;
+    bool grants_huge;
     void (*on_barrier)(void);    // what other threads do before they pass the barrier
     void (*on_map)(void *place); // of hak_os_map_at
     void (*on_purge)(void *start, size_t bytes);

@@ -255,7 +255,7 @@ int main(void)
 {
     UNIT_CHECK(hak_map_start());
     hak_arena_start();
-    hak_arena.huge_pages = HAK_HUGE_MADVISE;
+    hak_arena.grants_huge = true;
     hak_options.huge_start_bytes = HAK_MIB(8);
     what_a_heap_took_while_it_was_small_is_collapsed();
     what_was_partly_purged_is_not_collapsed(0);

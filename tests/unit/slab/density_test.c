@@ -152,7 +152,7 @@ int main(void)
 {
     UNIT_CHECK(hak_map_start());
     hak_arena_start();
-    hak_arena.huge_pages = HAK_HUGE_MADVISE;
+    hak_arena.grants_huge = true;
     hak_options.huge_start_bytes = HAK_MIB(8);
     a_block_that_grows_and_is_sparse_asks_no_longer(); // while nothing is known
     a_large_block_is_taken_for_dense_in_a_small_heap();

@@ -100,7 +100,7 @@ static void what_the_kernel_does_not_take_still_waits(void)
 static void a_huge_page_is_all_there(void)
 {
     hak_superslabs_trim();
-    hak_arena.huge_pages = HAK_HUGE_MADVISE;
+    hak_arena.grants_huge = true;
     hak_options.deterministic = 1; // without an examination of what is written
     hak_options.huge_start_bytes = 0;
     come_and_go(0, 1);

@@ -12,6 +12,7 @@ use hakmem_heap::ledger::Account;
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::memory::Memory;
 use hakmem_heap::options::{self, Feature, Setting};
+use hakmem_heap::resident::Pages;
 use hakmem_heap::shown::ShownPath;
 use hakmem_heap::snapshot::Image;
 use hakmem_lab::error::Result;
@@ -271,6 +272,17 @@ impl Opened {
             }
             Opened::Core(_) => Ok(None),
             Opened::Snapshot(snapshot) => Ok(snapshot.visit().account().cloned()),
+        }
+    }
+
+    /// Which pages are resident; None unless it is a process.
+    pub fn pages(&self) -> Result<Option<Pages>> {
+        match self {
+            Opened::Live(process) => {
+                let pages = Pages::open(process).map_err(|error| self.refused(&error))?;
+                Ok(Some(pages))
+            }
+            Opened::Core(_) | Opened::Snapshot(_) => Ok(None),
         }
     }
 

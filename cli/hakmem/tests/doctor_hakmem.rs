@@ -231,6 +231,38 @@ int main(void)
     answer.ended_with(0).says("shared memory");
 }
 
+/// What was never touched counted as pinned memory.
+#[test]
+fn what_blocks_pin_is_resident() {
+    const SPARSE: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    for (size_t bytes = 1024; bytes <= 16384; bytes += 512) {
+        *(char *)malloc(bytes) = 1;
+    }
+    puts("ready");
+    fflush(stdout);
+    getchar();
+    return 0;
+}
+"#;
+    let workshop = Workshop::open();
+    let mut command = Command::new(workshop.compile("sparse", SPARSE, &["-fno-builtin"]));
+    let process = Waiting::start(command.env("LD_PRELOAD", library()));
+    let told = |command: &str| -> Value {
+        let answer = workshop.hakmem(&[command, "--json", &process.pid()]);
+        serde_json::from_str(&answer.ended_with(0).output).unwrap()
+    };
+    let (pinned, ledger) = (told("why"), told("ledger"));
+    assert!(number(&pinned, "/sparse/slabs") > 10, "{pinned:#}");
+    let kinds = ["live", "cached", "slab_free", "never_used", "rests"];
+    let of = |kind: &str| number(&ledger, &format!("/resident/{kind}"));
+    let most: u64 = kinds.into_iter().map(of).sum();
+    assert!(number(&pinned, "/sparse/free_bytes") <= most, "{pinned:#}");
+}
+
 /// hakmem of another release: its heap once counted as mapped by others, without a reason.
 #[test]
 fn a_heap_that_cannot_be_read_is_named() {

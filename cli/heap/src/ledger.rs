@@ -141,11 +141,11 @@ impl Account {
         }
         for (start, bytes) in &heap.metadata {
             let start = start - start % pages.page_bytes;
-            ledger.metadata += count_resident(&pages, start, *bytes);
+            ledger.metadata += pages.resident_bytes(start, *bytes);
         }
         if heap.guard.bytes > 0 {
             let (start, bytes) = (heap.guard.base, heap.guard.bytes);
-            let count = count_resident(&pages, start, bytes);
+            let count = pages.resident_bytes(start, bytes);
             let live: u64 = heap.guard.blocks.iter().map(|block| block.1).sum();
             ledger.live += live.min(count);
             ledger.rests += count - live.min(count);
@@ -169,12 +169,6 @@ impl Account {
             moved_blocks: heap.moved_blocks,
         })
     }
-}
-
-fn count_resident(pages: &Pages, start: u64, bytes: u64) -> u64 {
-    let resident = pages.resident(start, bytes);
-    let count = resident.iter().filter(|is_resident| **is_resident).count();
-    count as u64 * pages.page_bytes
 }
 
 pub fn signed(bytes: u64) -> i64 {
@@ -306,7 +300,7 @@ fn within(known: &[Range<u64>], area: &Counted, pages: &Pages) -> u64 {
         .take_while(|range| range.start < area.range.end)
         .map(|range| area.range.start.max(range.start)..area.range.end.min(range.end))
         .filter(|part| !part.is_empty())
-        .map(|part| count_resident(pages, part.start, part.end - part.start))
+        .map(|part| pages.resident_bytes(part.start, part.end - part.start))
         .sum()
 }
 

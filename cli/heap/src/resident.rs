@@ -185,6 +185,13 @@ impl Pages {
         resident
     }
 
+    /// How many bytes of a range that begins with a page are resident, in whole pages.
+    pub fn resident_bytes(&self, start: u64, bytes: u64) -> u64 {
+        let resident = self.resident(start, bytes);
+        let count = resident.iter().filter(|is_resident| **is_resident).count();
+        count as u64 * self.page_bytes
+    }
+
     /// The page frame that holds a page; only root may know it.
     pub fn frame(&self, page: u64) -> Option<u64> {
         let mut entry = [0; 8];

@@ -12,6 +12,7 @@ use crate::target::{Opened, Target};
 use clap::Args;
 use hakmem_heap::heap::{Content, Heap};
 use hakmem_heap::profile::Profile;
+use hakmem_heap::resident::Pages;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::number::{age, bytes, counted};
 use hakmem_lab::render::{Cell, Form, Table, Tone};
@@ -31,11 +32,13 @@ Examples:
   hakmem why 4711 --seconds 60                    why memory grew in a minute
   hakmem why 4711 --save before; sleep 600; hakmem why 4711 --since before
 
-A slab is retired when its last block is freed. In each slab that is mostly free, the free part is
-charged to the live blocks that pin the slab; the table sums it up by call stack. Call stacks come
-from samples: sampling has to be on while the program allocates (HAKMEM_SAMPLE_BYTES=524288, or
-'hakmem profile'). Between two moments, resident memory is compared by kind, and the program's
-blocks by size and by call stack. Refused allocations are shown with the limit that was exhausted.";
+A slab is retired when its last block is freed. In each slab that is mostly free, the free part, as
+far as it is resident, is charged to the live blocks that pin the slab; the table sums it up by call
+stack. A core dump or a snapshot does not tell what is resident: there, all of it counts. Call
+stacks come from samples: sampling has to be on while the program allocates
+(HAKMEM_SAMPLE_BYTES=524288, or 'hakmem profile'). Between two moments, resident memory is compared
+by kind, and the program's blocks by size and by call stack. Refused allocations are shown with the
+limit that was exhausted.";
 
 /// Show who pins memory, why it grew between two moments, and why allocations were refused
 #[derive(Args)]
@@ -81,6 +84,8 @@ struct Pin {
 struct Sparse {
     slabs: u64,
     free_bytes: u64,
+    /// Are they resident? It is not known of a core dump or a snapshot.
+    is_resident: bool,
     blocks: u64,
 }
 
@@ -126,7 +131,8 @@ fn report(arguments: &Arguments, opened: &Opened, to_save: Option<Planned>) -> R
         say::keep();
         saved = file.write(moment.to_json()?);
     }
-    let (pinning, sparse) = sparse_slabs(&heap, arguments.sparse / 100.0);
+    let pages = opened.pages()?;
+    let (pinning, sparse) = sparse_slabs(&heap, pages.as_ref(), arguments.sparse / 100.0);
     let mut names = opened.names();
     let pins = pins(&profile, &heap, &pinning).into_iter();
     let pins = pins
@@ -168,16 +174,22 @@ fn report(arguments: &Arguments, opened: &Opened, to_save: Option<Planned>) -> R
     saved
 }
 
-/// For each sparse slab, by its first block's address: its free bytes per live block.
-fn sparse_slabs(heap: &Heap, share: f64) -> (HashMap<u64, f64>, Sparse) {
+/// For each sparse slab, by its first block's address: its free bytes per live block. Without `pages`, all of a slab counts as
+/// resident.
+fn sparse_slabs(heap: &Heap, pages: Option<&Pages>, share: f64) -> (HashMap<u64, f64>, Sparse) {
     let mut pinning = HashMap::new();
-    let mut sparse = Sparse::default();
+    let mut sparse = Sparse {
+        is_resident: pages.is_some(),
+        ..Sparse::default()
+    };
     for (run, slab) in heap.slabs() {
         let block_bytes = heap.classes[slab.class].bytes;
         let waiting = heap.waiting_in(run.base, run.bytes).len() as u64;
         let live = slab.blocks_out().saturating_sub(waiting);
-        let free = run.bytes.saturating_sub(live * block_bytes);
         if live > 0 && (live * block_bytes) as f64 <= share * run.bytes as f64 {
+            let resident =
+                pages.map_or(run.bytes, |pages| pages.resident_bytes(run.base, run.bytes));
+            let free = resident.saturating_sub(live * block_bytes);
             pinning.insert(run.base, free as f64 / live as f64);
             sparse.slabs += 1;
             sparse.free_bytes += free;
@@ -214,8 +226,13 @@ fn text(
 ) -> String {
     let mut lines = vec![form.strong(title), String::new()];
     lines.push(format!(
-        "{} are free in {} slabs that are at most {percent:.0} % in use; {} blocks pin them",
+        "{} are free{} in {} slabs that are at most {percent:.0} % in use; {} blocks pin them",
         bytes(sparse.free_bytes),
+        if sparse.is_resident {
+            " and resident"
+        } else {
+            ", resident or not,"
+        },
         sparse.slabs,
         sparse.blocks
     ));

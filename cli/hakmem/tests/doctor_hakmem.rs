@@ -231,6 +231,33 @@ int main(void)
     answer.ended_with(0).says("shared memory");
 }
 
+/// The search for hakmem's tables read all data of programs and libraries.
+#[test]
+fn a_look_makes_no_data_resident() {
+    const DATA: &str = r#"
+#include <stdio.h>
+char data[16 << 20] = {1};
+int main(void)
+{
+    puts("ready");
+    fflush(stdout);
+    getchar();
+    return 0;
+}
+"#;
+    let workshop = Workshop::open();
+    let mut command = Command::new(workshop.compile("data", DATA, &["-fPIE", "-pie"]));
+    let process = Waiting::start(command.env("LD_PRELOAD", library()));
+    let pages = || -> u64 {
+        let figures = std::fs::read_to_string(format!("/proc/{}/statm", process.pid())).unwrap();
+        figures.split(' ').nth(1).unwrap().parse().unwrap()
+    };
+    let before = pages();
+    workshop.hakmem(&["stats", &process.pid()]).ended_with(0);
+    let more = pages() - before;
+    assert!(more * 4096 < 4 << 20, "{more} pages more");
+}
+
 /// What was never touched counted as pinned memory.
 #[test]
 fn what_blocks_pin_is_resident() {

@@ -3,6 +3,7 @@
 use crate::code::{self, Code};
 use crate::error::{Error, Result};
 use crate::memory::{Memory, Wanted};
+use crate::resident::Pages;
 use crate::shown::shown;
 use nix::errno::Errno;
 use nix::sys::signal::kill;
@@ -126,6 +127,20 @@ impl LiveProcess {
         }
     }
 
+    /// The name of the program's file, if the program was linked for fixed addresses (ET_EXEC), or that cannot be read.
+    fn program_at_fixed_addresses(&self) -> Option<Vec<u8>> {
+        const TYPE_AT: u64 = 16;
+        const EXEC: [u8; 2] = [2, 0];
+        let path = format!("/proc/{}/exe", self.task());
+        let mut kind = EXEC;
+        let is_read = File::open(&path).is_ok_and(|file| {
+            let read = file.read_exact_at(&mut kind, TYPE_AT);
+            read.is_ok()
+        });
+        let name = std::fs::read_link(&path).ok()?.into_os_string().into_vec();
+        (!is_read || kind == EXEC).then_some(name)
+    }
+
     /// A thread's name; None if there is no such thread.
     pub fn thread_name(&self, thread: u64) -> Option<String> {
         let path = format!("/proc/{}/task/{thread}/comm", self.pid);
@@ -197,9 +212,18 @@ impl Memory for LiveProcess {
     }
 
     /// The writable areas of files, each after the read-only area before it (RELRO). Shared areas are left out: they hold no
-    /// library's data, and reading them would make pages resident.
+    /// library's data. So are pages that are not there, as reading them would make them resident: what was relocated is there. A
+    /// program at fixed addresses is not relocated.
     fn data_areas(&self) -> Vec<Range<u64>> {
         let mut found = Vec::new();
+        let pages = Pages::open(self).ok();
+        let program = self.program_at_fixed_addresses();
+        let mut add = |area: &Area| match &pages {
+            Some(pages) if program.as_ref() != Some(&area.name) => {
+                found.extend(pages.there(&area.range));
+            }
+            _ => found.push(area.range.clone()),
+        };
         for (index, area) in self.areas.iter().enumerate() {
             if !area.is_writable || area.is_shared || !area.name.starts_with(b"/") {
                 continue;
@@ -210,8 +234,8 @@ impl Memory for LiveProcess {
                     && before.name == area.name
                     && !before.is_executable
             };
-            found.extend(before.filter(is_of_same).map(|before| before.range.clone()));
-            found.push(area.range.clone());
+            before.filter(is_of_same).into_iter().for_each(&mut add);
+            add(area);
         }
         found
     }

@@ -192,6 +192,23 @@ impl Pages {
         count as u64 * self.page_bytes
     }
 
+    /// The parts of a range that are in memory or in swap space. The range begins and ends with a page.
+    pub fn there(&self, range: &Range<u64>) -> Vec<Range<u64>> {
+        let mut parts: Vec<Range<u64>> = Vec::new();
+        let states = self.states(range.start, range.end - range.start);
+        for (start, state) in (range.start..)
+            .step_by(self.page_bytes as usize)
+            .zip(states)
+        {
+            match parts.last_mut() {
+                _ if state == Page::Absent => {}
+                Some(last) if last.end == start => last.end += self.page_bytes,
+                _ => parts.push(start..start + self.page_bytes),
+            }
+        }
+        parts
+    }
+
     /// The page frame that holds a page; only root may know it.
     pub fn frame(&self, page: u64) -> Option<u64> {
         let mut entry = [0; 8];

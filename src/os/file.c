@@ -43,6 +43,12 @@ static long read_some(long file, char *text, size_t bytes)
     return length;
 }
 
+// Not by hak_os_thread_id, which calls the C library: files are read with locks held.
+static bool is_first_thread(void)
+{
+    return hak_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0) == hak_os_process_id();
+}
+
 // In /proc/self are the files of the process's first thread. Once that has ended, they say that the process has no memory and, in
 // version 1, no control group; those of the calling thread are right (Linux 3.17). For the first thread itself, which reads some
 // when each program starts, the shorter path is the faster one.
@@ -50,7 +56,7 @@ static long open_to_read(const char *path)
 {
     static const char self[] = "/proc/self/";
     char own[64];
-    if (strncmp(path, self, sizeof self - 1) == 0 && hak_os_thread_id() != hak_os_process_id()) {
+    if (strncmp(path, self, sizeof self - 1) == 0 && !is_first_thread()) {
         hak_format(own, sizeof own, "/proc/thread-self/%s", path + sizeof self - 1);
         const long file = open_file(own, O_RDONLY);
         if (!hak_syscall_failed(file)) {

@@ -188,7 +188,7 @@ HAK_INTERNAL size_t hak_os_data_limit(void);
 // 64 bits that an attacker and another process cannot guess; best effort.
 HAK_INTERNAL uint64_t hak_os_random(void);
 HAK_INTERNAL int hak_os_process_id(void);
-// The kernel's number of the calling thread.
+// The kernel's number of the calling thread. May call the C library, and so a tool's function in front of it: without a lock of ours.
 HAK_INTERNAL int hak_os_thread_id(void);
 // A value that no other thread has at the same time.
 HAK_INTERNAL uintptr_t hak_os_thread_mark(void);

@@ -80,6 +80,7 @@ static void go_on_in_parent(void)
 // With no lock of ours: a tool may replace the C library's functions by its own, which may allocate.
 static void live_on_in_child(struct hak_cache *cache)
 {
+    hak_store_relaxed(&cache->thread_id, hak_os_thread_id());
     if (cache->owner.has_thread) {
         hak_life_forget(&cache->life); // the C library has forgotten it, too
         hak_life_begin(&cache->life);
@@ -89,7 +90,6 @@ static void live_on_in_child(struct hak_cache *cache)
 static void go_on_in_child(void)
 {
     if (was_unlocked()) {
-        hak_store_relaxed(&hak_cache_self->thread_id, hak_os_thread_id());
         live_on_in_child(hak_cache_self);
         return;
     }

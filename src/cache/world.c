@@ -210,7 +210,6 @@ void hak_world_unlock_in_child(void) HAK_UNPROVEN
     hak_watch_none_locked();
     hak_watch_again(&hak_cache_shared.owner);
     hak_purge_forked_locked();
-    hak_store_relaxed(&hak_cache_self->thread_id, hak_os_thread_id());
     HAK_EACH_CACHE (cache) {
         hak_lock_drop_in_child(&cache->owner.lock);
         hak_watch_again(&cache->owner);

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 
 static __typeof__(dlsym) *real_dlsym;
 static __typeof__(pthread_mutex_lock) *real_lock;
@@ -33,6 +34,7 @@ static void note(void)
 {
     atomic_fetch_add(&calls, 1);
     free(ht_hide(malloc(100)));
+    free(ht_hide(malloc(8 * HT_MIB))); // takes locks
 }
 
 __attribute__((visibility("default"))) void *dlsym(void *handle, const char *name)
@@ -92,6 +94,13 @@ int main(void)
     pthread_t thread;
     HT_CHECK(pthread_create(&thread, NULL, work, NULL) == 0, "no thread");
     pthread_join(thread, NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        free(ht_hide(malloc(100)));
+        _exit(0);
+    }
+    int status;
+    HT_CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0, "no child");
     void *handle = dlopen("libm.so.6", RTLD_LAZY);
     HT_CHECK(handle != NULL, "no libm: %s", dlerror());
     dlclose(handle);

@@ -119,6 +119,7 @@ fn commands_say_the_same_of_it_as_of_the_process() {
     let workshop = Workshop::open();
     let mut process = under_hakmem(&workshop);
     let pid = process.pid();
+    take(&workshop, &process, "first.hks"); // makes pages of hakmem's own data resident
     take(&workshop, &process, "kept.hks");
     for command in ["stats", "options", "failures", "explain", "ledger"] {
         let live = json(&workshop, &[command, &pid, "--json"]);

@@ -37,7 +37,11 @@ int main(void)
 const UNKNOWN: &str = "no allocator's known here";
 
 fn start(workshop: &Workshop) -> Waiting {
-    let mut command = Command::new(workshop.compile("holds", HOLDS, &[]));
+    start_of(workshop, HOLDS, &[])
+}
+
+fn start_of(workshop: &Workshop, source: &str, flags: &[&str]) -> Waiting {
+    let mut command = Command::new(workshop.compile("holds", source, flags));
     Waiting::start(command.env("LD_PRELOAD", library()))
 }
 
@@ -217,8 +221,7 @@ int main(void)
 }
 "#;
     let workshop = Workshop::open();
-    let mut command = Command::new(workshop.compile("shares", SHARES, &[]));
-    let process = Waiting::start(command.env("LD_PRELOAD", library()));
+    let process = start_of(&workshop, SHARES, &[]);
     let pid = process.pid();
     let found = examine(&workshop, &[&pid]);
     let of = |path: &str| number(&found, path);
@@ -246,8 +249,7 @@ int main(void)
 }
 "#;
     let workshop = Workshop::open();
-    let mut command = Command::new(workshop.compile("data", DATA, &["-fPIE", "-pie"]));
-    let process = Waiting::start(command.env("LD_PRELOAD", library()));
+    let process = start_of(&workshop, DATA, &["-fPIE", "-pie"]);
     let pages = || -> u64 {
         let figures = std::fs::read_to_string(format!("/proc/{}/statm", process.pid())).unwrap();
         figures.split(' ').nth(1).unwrap().parse().unwrap()
@@ -276,8 +278,7 @@ int main(void)
 }
 "#;
     let workshop = Workshop::open();
-    let mut command = Command::new(workshop.compile("sparse", SPARSE, &["-fno-builtin"]));
-    let process = Waiting::start(command.env("LD_PRELOAD", library()));
+    let process = start_of(&workshop, SPARSE, &["-fno-builtin"]);
     let told = |command: &str| -> Value {
         let answer = workshop.hakmem(&[command, "--json", &process.pid()]);
         serde_json::from_str(&answer.ended_with(0).output).unwrap()

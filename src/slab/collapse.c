@@ -100,8 +100,23 @@ static struct hak_shard *lock_shard_of(const struct hak_super *super) HAK_UNPROV
     return shard;
 }
 
-// All of it is resident now, also what was freed and purged meanwhile. The superslab may have been given back, too, and its
-// descriptor may serve another.
+// All of it is resident now, also what was freed and purged meanwhile.
+static void note_collapsed_locked(struct hak_shard *shard,
+                                  struct hak_super *super,
+                                  uint64_t units,
+                                  char *start) HAK_REQUIRES(&shard->lock)
+{
+    hak_units_use_locked(shard, super, 0, units);
+    hak_super_place(super)->refilled_units |= super->purging_units & units;
+    const uint64_t no = super->free_units | super->purging_units | super->huge_units;
+    if ((no & units) == 0) {
+        super->huge_units |= units;
+    } else {
+        hak_os_want_huge(start, HAK_HUGE_BYTES, false);
+    }
+}
+
+// The superslab may have been given back meanwhile, and its descriptor may serve another.
 static void end_collapse(const struct small_pages *pages, bool is_collapsed) HAK_UNPROVEN
 {
     struct hak_super *super = pages->super;
@@ -113,14 +128,7 @@ static void end_collapse(const struct small_pages *pages, bool is_collapsed) HAK
     if (super->base + hak_lowest_bit(units) * HAK_UNIT_BYTES == pages->start) {
         hak_super_place(super)->collapsing_units &= ~units;
         if (is_collapsed) {
-            hak_units_use_locked(shard, super, 0, units);
-            hak_super_place(super)->refilled_units |= super->purging_units & units;
-        }
-        const uint64_t no = super->free_units | super->purging_units | super->huge_units;
-        if (is_collapsed && (no & units) == 0) {
-            super->huge_units |= units;
-        } else if (is_collapsed) {
-            hak_os_want_huge(pages->start, HAK_HUGE_BYTES, false);
+            note_collapsed_locked(shard, super, units, pages->start);
         }
     }
     hak_lock_drop(&shard->lock);

@@ -179,7 +179,8 @@ size_t hak_os_read_held(const struct hak_held_file *held, char *text, size_t byt
 // default is to end the program, for a line that it did not write.
 static const uint64_t write_signals = UINT64_C(1) << (SIGPIPE - 1) | UINT64_C(1) << (SIGXFSZ - 1);
 
-static bool write_rest(long file, const char *text, size_t length)
+// 0, or an error.
+static long write_rest(long file, const char *text, size_t length)
 {
     while (length > 0) {
         long written = hak_syscall(SYS_write, file, (long)text, (long)length, 0, 0, 0);
@@ -187,12 +188,12 @@ static bool write_rest(long file, const char *text, size_t length)
             continue;
         }
         if (hak_syscall_failed(written) || written == 0) {
-            return false;
+            return written == 0 ? -EIO : written;
         }
         text += written;
         length -= (size_t)written;
     }
-    return true;
+    return 0;
 }
 
 // Which of these signals wait before the write: they are the program's. Only what it has blocked itself can wait; the call is
@@ -207,7 +208,7 @@ static uint64_t waiting_before(uint64_t blocked)
     return hak_syscall_failed(got) ? write_signals : pending;
 }
 
-// The write's signal is taken back.
+// The write's signal is taken back. No other error comes with a signal: the call is left out then, for the same reason.
 static bool write_all(long file, const char *text, size_t length)
 {
     const struct timespec at_once = {0, 0};
@@ -215,18 +216,18 @@ static bool write_all(long file, const char *text, size_t length)
     const long got = hak_syscall(
         SYS_rt_sigprocmask, SIG_BLOCK, (long)&write_signals, (long)&before, sizeof before, 0, 0);
     if (hak_syscall_failed(got)) {
-        return write_rest(file, text, length);
+        return write_rest(file, text, length) == 0;
     }
     const uint64_t ours = write_signals & ~waiting_before(before);
-    const bool is_done = write_rest(file, text, length);
-    if (!is_done) {
-        // EAGAIN: the write failed for another reason
+    const long error = write_rest(file, text, length);
+    if (error == -EPIPE || error == -EFBIG) {
+        // EAGAIN: the program ignores the signal
         HAK_UNHEEDED(
             hak_syscall(SYS_rt_sigtimedwait, (long)&ours, 0, (long)&at_once, sizeof ours, 0, 0));
     }
     HAK_UNHEEDED(
         hak_syscall(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before, 0, 0));
-    return is_done;
+    return error == 0;
 }
 
 void hak_os_print(const char *text, size_t length)

@@ -2,7 +2,9 @@
 // with features
 // static too
 // If hakmem's lines go to a pipe that nobody reads any more, or to a file at its limit (RLIMIT_FSIZE), the program goes on: no
-// SIGPIPE or SIGXFSZ ends it. A misuse ends it by SIGABRT, as ever. What the program has pending of these signals stays.
+// SIGPIPE or SIGXFSZ ends it. A misuse ends it by SIGABRT, as ever. What the program has pending of these signals stays. If no
+// signal can have come, as for a full disk, a sandbox that kills for rt_sigtimedwait has no reason to.
+#include "../support/filter.h"
 #include "../support/nameless.h"
 
 #include <fcntl.h>
@@ -31,6 +33,18 @@ static int wait_with_pipe(void)
     const bool was_there = sigtimedwait(&set, NULL, &at_once) == SIGPIPE;
     const bool is_gone = sigtimedwait(&set, NULL, &at_once) == -1 && errno == EAGAIN;
     return was_there && is_gone ? DONE : 1;
+}
+
+static int work_in_sandbox(void)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigtimedwait, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    ht_filter_calls(rules, sizeof rules / sizeof *rules);
+    return work();
 }
 
 static int misuse(void)
@@ -70,7 +84,10 @@ int main(int count, char **arguments)
 {
     if (count > 1) {
         const char what = arguments[1][0];
-        return what == 'w' ? work() : what == 'p' ? wait_with_pipe() : misuse();
+        return what == 'w'   ? work()
+               : what == 'p' ? wait_with_pipe()
+               : what == 's' ? work_in_sandbox()
+                             : misuse();
     }
     ht_start();
     int ends[2];
@@ -83,6 +100,11 @@ int main(int count, char **arguments)
     const int status = run("HAKMEM_CHECK", "1", ends[1], "misuse", RLIM_INFINITY);
     HT_CHECK(
         WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "misuse: status %#x", (unsigned)status);
+    const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    const int sandboxed = run("HAKMEM_STATS", "1", full, "sandbox", RLIM_INFINITY);
+    if (!WIFEXITED(sandboxed) || WEXITSTATUS(sandboxed) != HT_SKIPPED) {
+        expect_done(sandboxed, "a full disk in a sandbox");
+    }
     char path[HT_NAMELESS_PATH];
     ht_nameless_file("", path);
     expect_done(run("HAKMEM_STATS", path, ends[1], "work", 0), "no room in the file at all");

@@ -260,16 +260,24 @@ int main(void)
     assert!(more * 4096 < 4 << 20, "{more} pages more");
 }
 
-/// What was never touched counted as pinned memory.
+/// What was never touched counted as pinned memory, and blocks that fill their pages as blocks that pin some.
 #[test]
 fn what_blocks_pin_is_resident() {
     const SPARSE: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+__attribute__((noinline)) static void fill(size_t bytes)
+{
+    memset(malloc(bytes), 1, bytes);
+}
 int main(void)
 {
-    for (size_t bytes = 1024; bytes <= 16384; bytes += 512) {
+    for (size_t bytes = 1024; bytes < 4096; bytes += 256) {
         *(char *)malloc(bytes) = 1;
+    }
+    for (size_t bytes = 8192; bytes <= 16384; bytes += 4096) {
+        fill(bytes);
     }
     puts("ready");
     fflush(stdout);
@@ -285,6 +293,18 @@ int main(void)
     };
     let (pinned, ledger) = (told("why"), told("ledger"));
     assert!(number(&pinned, "/sparse/slabs") > 10, "{pinned:#}");
+    let mut command = Command::new(workshop.compile("sparse", SPARSE, &["-O1", "-fno-builtin"]));
+    command
+        .env("LD_PRELOAD", library())
+        .env("HAKMEM_SAMPLE_BYTES", "1");
+    let sampled = Waiting::start(&mut command);
+    let answer = workshop.hakmem(&["why", &sampled.pid()]);
+    answer.ended_with(0).says("main (sparse)");
+    assert!(
+        !answer.output.contains("fill (sparse)"),
+        "{}",
+        answer.output
+    );
     let kinds = ["live", "cached", "slab_free", "never_used", "rests"];
     let of = |kind: &str| number(&ledger, &format!("/resident/{kind}"));
     let most: u64 = kinds.into_iter().map(of).sum();

@@ -83,7 +83,7 @@ fn what_lives_is_told_by_who_allocated_it() {
     assert_eq!(site(&snapshot, "keep_small")["live_off"], 0.0);
     for options in [&["leaks"][..], &["profile"], &["why", "--sparse", "100"]] {
         let answer = workshop.hakmem(&[options, &[&process.pid()]].concat());
-        answer.ended_with(0).says("keep_large (keeper)");
+        answer.ended_with(0).says("keep_small (keeper)");
         assert!(!answer.output.contains('±'), "{}", answer.output);
     }
 }

@@ -174,8 +174,8 @@ fn report(arguments: &Arguments, opened: &Opened, to_save: Option<Planned>) -> R
     saved
 }
 
-/// For each sparse slab, by its first block's address: its free bytes per live block. Without `pages`, all of a slab counts as
-/// resident.
+/// For each sparse slab in which anything is free, by its first block's address: its free bytes per live block. Without `pages`,
+/// all of a slab counts as resident.
 fn sparse_slabs(heap: &Heap, pages: Option<&Pages>, share: f64) -> (HashMap<u64, f64>, Sparse) {
     let mut pinning = HashMap::new();
     let mut sparse = Sparse {
@@ -190,6 +190,9 @@ fn sparse_slabs(heap: &Heap, pages: Option<&Pages>, share: f64) -> (HashMap<u64,
             let resident =
                 pages.map_or(run.bytes, |pages| pages.resident_bytes(run.base, run.bytes));
             let free = resident.saturating_sub(live * block_bytes);
+            if free == 0 {
+                continue; // blocks that fill their pages pin nothing
+            }
             pinning.insert(run.base, free as f64 / live as f64);
             sparse.slabs += 1;
             sparse.free_bytes += free;

@@ -7,6 +7,7 @@
 #include "base/options.h"
 #include "cache/hooks.h"
 #include "meta/map.h"
+#include "meta/unreleased.h"
 #include "os/os.h"
 #include "os/proc.h"
 #include "slab/arena.h"
@@ -30,11 +31,13 @@ void hak_inset_start(void)
     }
 }
 
-// Threads that ask at the same moment may exceed the limit by a few.
+// Addresses that the kernel did not take back are mappings, too, often of guarded blocks. Threads that ask at the same moment may
+// exceed the limit by a few.
 static bool may_guard(void)
 {
     hak_lock_take(&hak_arena.lock);
-    const bool may = guarded_count < guarded_mappings / (1 + hak_os_guard_mappings());
+    const size_t count = guarded_count + hak_unreleased.count;
+    const bool may = count < guarded_mappings / (1 + hak_os_guard_mappings());
     hak_lock_drop(&hak_arena.lock);
     return may;
 }

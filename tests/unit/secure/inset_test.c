@@ -7,6 +7,7 @@
 #include "../slab/mapping.h"
 #include "base/options.h"
 #include "cache/hooks.h"
+#include "meta/unreleased.h"
 
 static struct hak_run *guarded(size_t bytes)
 {
@@ -36,6 +37,24 @@ static void guarded_ones_are_half_of_the_mappings(void)
     }
     hak_fake.files = NULL;
     hak_options.guard_large = 0;
+}
+
+// Addresses that the kernel does not take back are mappings, too. Those of guarded blocks serve no other block.
+static void what_is_not_unmapped_counts(void)
+{
+    enum { MOST = 4 }; // of the 24 mappings above
+    hak_fake.refuse_unmap = true;
+    for (unsigned i = 0; i < MOST; i++) {
+        hak_mapping_end(guarded(HAK_KIB(40)));
+    }
+    const size_t maps = hak_fake.maps;
+    UNIT_CHECK(hak_hook_inset_map(HAK_KIB(40), 1) == NULL);
+    UNIT_EQUAL(hak_fake.maps, maps);
+    hak_fake.refuse_unmap = false;
+    hak_lock_take(&hak_arena.lock);
+    hak_unreleased_retry(MOST);
+    hak_lock_drop(&hak_arena.lock);
+    hak_mapping_end(guarded(HAK_KIB(40)));
 }
 
 static void guarded_ones_grow_and_shrink(void)
@@ -126,6 +145,7 @@ int main(void)
     hak_mapping_end(map(SUPER(1), 1)); // so that the memory for descriptors is mapped
     if (hak_os_page_bytes() < HAK_UNIT_BYTES) {
         guarded_ones_are_half_of_the_mappings();
+        what_is_not_unmapped_counts();
         guarded_ones_grow_and_shrink();
         guarded_ones_stay_when_refused();
         guarded_ones_shrink_when_all_is_refused();

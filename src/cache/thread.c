@@ -22,10 +22,13 @@ static _Atomic(bool) thread_key_is_made; // the registry's lock; read by any
 // because its runtime ends in the last).
 #define LAST_ROUND (HAK_TSAN ? 2 : PTHREAD_DESTRUCTOR_ITERATIONS)
 
+// The value may be another copy's cache: in a thread of another namespace (dlmopen), two C libraries that both count their keys
+// from zero keep the values in one table. A copy whose value was overwritten ends its own cache all the same.
 static void thread_end(void *value)
 {
-    struct hak_cache *cache = value;
-    if (hak_dying_now()) {
+    struct hak_cache *cache = hak_cache_self;
+    (void)value;
+    if (hak_dying_now() || cache == &hak_cache_nobody || cache == &hak_cache_shared) {
         return;
     }
     // If a destructor was the first to need the cache, fewer rounds are left: the cache ends after a round

@@ -321,6 +321,8 @@ fn numbers_of_another_pid_namespace_are_not_believed() {
     assert_eq!(said.output, "said\n");
     let said = inside(&["--mount-proc"], &run);
     assert_eq!((said.output.as_str(), said.errors.as_str()), ("said\n", ""));
+    let said = inside(&["--mount-proc"], &["top", "-n", "1"]);
+    said.ended_with(1).says("there is no other process");
     let trace = workshop.path("trace.hkt");
     for command in [
         &["record", "-o", text(&trace), "--", "echo", "said"][..],

@@ -4,7 +4,7 @@ use crate::output::{is_screen, show, terminal, wants_colour};
 use crate::say;
 use crate::signals;
 use crate::target::{end_with, ended, process_number};
-use crate::top::processes::{Found, Search};
+use crate::top::processes::{Found, Search, why_none};
 use crate::top::screen::{self, Choice};
 use crate::top::table::View;
 use crate::top::{Watched, plain};
@@ -104,9 +104,7 @@ fn print_lines(pid: i32, delay: Duration, count: Option<u64>) -> Result<ExitCode
 fn print_processes() -> Result<ExitCode> {
     let found = Search::default().run();
     if found.is_empty() {
-        return Err(failed!(
-            "no process may be read: all are other users', or /proc/sys/kernel/yama/ptrace_scope forbids it; try as root"
-        ));
+        return Err(failed!("{}", why_none()));
     }
     for one in found {
         let held = one.totals.map(|totals| {

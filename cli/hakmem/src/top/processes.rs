@@ -117,6 +117,16 @@ pub fn summary(found: &[Found]) -> String {
     }
 }
 
+/// Why no process was found.
+pub fn why_none() -> &'static str {
+    match pids().next() {
+        None => "there is no other process",
+        Some(_) => {
+            "no process may be read: all are other users', or /proc/sys/kernel/yama/ptrace_scope forbids it; try as root"
+        }
+    }
+}
+
 /// All processes except our own.
 fn pids() -> impl Iterator<Item = i32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten();

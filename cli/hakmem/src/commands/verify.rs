@@ -256,47 +256,34 @@ impl Findings {
     }
 
     fn text(&self, form: Form) -> String {
+        let part = |label: &str, text: &str| form.labelled(&format!("  {label:<17}"), text);
         let mut lines = vec![form.strong(&self.subject)];
-        match &self.refusal {
+        lines.push(match &self.refusal {
             None if self.is_linked_in => {
                 let line = format!("  uses {}, which is linked into it", self.expected);
-                lines.push(form.toned(&line, Tone::Good));
+                form.toned(&line, Tone::Good)
             }
-            None => lines.push(form.toned(&format!("  uses {}", self.expected), Tone::Good)),
+            None => form.toned(&format!("  uses {}", self.expected), Tone::Good),
             Some(reason) => {
-                lines.push(form.toned(
-                    &format!("  does not use {}: {reason}", self.expected),
-                    Tone::Bad,
-                ));
+                let line = format!("  does not use {}: {reason}", self.expected);
+                form.toned(&line, Tone::Bad)
             }
-        }
+        });
         lines.extend(self.advice.iter().map(|advice| format!("  {advice}")));
         lines.push(String::new());
         for owner in &self.owners {
-            lines.push(format!("  malloc is in     {}", owner.path.shown()));
+            lines.push(part("malloc is in", &owner.path.shown()));
             if !owner.is.is_empty() {
                 let version = owner.version.as_deref().unwrap_or_default();
-                let line = format!("  which is         {} {version}", owner.is.join(" and "));
-                lines.push(line.trim_end().to_string());
+                let which = format!("{} {version}", owner.is.join(" and "));
+                lines.push(part("which is", which.trim_end()));
             }
-            lines.extend(
-                owner
-                    .build_id
-                    .as_ref()
-                    .map(|id| format!("  with build id    {id}")),
-            );
+            lines.extend(owner.build_id.iter().map(|id| part("with build id", id)));
         }
-        lines.extend(self.block_line());
-        lines.extend(
-            self.bundled
-                .iter()
-                .map(|line| format!("  bundled          {line}")),
-        );
-        lines.extend(
-            self.bound_elsewhere
-                .iter()
-                .map(|line| format!("  bound elsewhere  {line}")),
-        );
+        lines.extend(self.tested().map(|tested| part("its address map", &tested)));
+        lines.extend(self.bundled.iter().map(|line| part("bundled", line)));
+        let elsewhere = self.bound_elsewhere.iter();
+        lines.extend(elsewhere.map(|line| part("bound elsewhere", line)));
         if !self.fallen_through.is_empty() {
             let names: Vec<&str> = self.fallen_through.keys().map(String::as_str).collect();
             let mut files: Vec<String> = self
@@ -305,11 +292,8 @@ impl Findings {
                 .map(|path| path.shown())
                 .collect();
             files.dedup();
-            lines.push(format!(
-                "  left to others   {} ({})",
-                names.join(", "),
-                files.join(", ")
-            ));
+            let line = format!("{} ({})", names.join(", "), files.join(", "));
+            lines.push(part("left to others", &line));
         }
         if !self.objects.is_empty() {
             lines.push(String::new());
@@ -318,15 +302,16 @@ impl Findings {
         for (object, targets) in &self.objects {
             lines.push(format!("  {object}"));
             for (target, names) in by_target(targets) {
-                lines.push(format!("    {target:<28} {}", names.join(" ")));
+                lines.push(form.labelled(&format!("    {target:<28} "), &names.join(" ")));
             }
         }
         lines.join("\n") + "\n"
     }
 
-    fn block_line(&self) -> Option<String> {
+    /// What a test of the address map said.
+    fn tested(&self) -> Option<String> {
         let known = self.known_pointers?;
-        let tested = match self.knows_its_block {
+        Some(match self.knows_its_block {
             Some(true) => "it knows the block that malloc has just returned".into(),
             Some(false) => "it does not know the block that malloc has just returned".into(),
             None => match self.break_pointers {
@@ -335,8 +320,7 @@ impl Findings {
                     "it knows {known} pointers found in the process; {others} lead into the C library's heap"
                 ),
             },
-        };
-        Some(format!("  its address map  {tested}"))
+        })
     }
 }
 

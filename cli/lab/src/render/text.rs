@@ -123,6 +123,24 @@ pub fn cut(text: &str, width: usize) -> String {
     kept
 }
 
+/// Wraps a text that follows a label on its line. Further lines begin below the text. If there is too little room for that, the
+/// whole text stands below the label.
+pub fn labelled(label: &str, text: &str, width: usize) -> String {
+    let line = format!("{label}{text}");
+    if width_of(&line) <= width {
+        return line;
+    }
+    let beside = width_of(label);
+    let longest = text.split(' ').map(width_of).max().unwrap_or(0);
+    if beside > width / 2 || beside + longest > width {
+        let indent = label.len() - label.trim_start().len() + 2;
+        let text = wrapped(&format!("{}{text}", " ".repeat(indent)), width);
+        return format!("{}\n{text}", label.trim_end());
+    }
+    let text = wrapped(&format!("{}{text}", " ".repeat(beside)), width);
+    format!("{label}{}", text.trim_start())
+}
+
 /// Wraps lines that are longer than the screen, with the same indent. A word is never cut.
 pub fn wrapped(text: &str, width: usize) -> String {
     let mut lines = Vec::new();
@@ -200,6 +218,17 @@ mod tests {
         assert_eq!(wrapped("aninseparableword b", 5), "aninseparableword\nb");
         let coloured = wrapped("\x1b[2mone two\x1b[0m three", 8);
         assert_eq!(coloured, "\x1b[2mone two\x1b[0m\nthree");
+    }
+
+    #[test]
+    fn a_labelled_text_continues_beside_its_label() {
+        assert_eq!(labelled("  a:  ", "one two", 13), "  a:  one two");
+        assert_eq!(labelled("  a:  ", "one two", 12), "  a:  one\n      two");
+        assert_eq!(
+            labelled("  a:  ", "one seven", 10),
+            "  a:\n    one\n    seven"
+        );
+        assert_eq!(labelled("  a:  ", "one two", 9), "  a:\n    one\n    two");
     }
 
     #[test]

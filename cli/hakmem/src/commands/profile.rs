@@ -162,10 +162,10 @@ fn text(snapshot: &Snapshot, view: View, arguments: &Arguments, form: Form) -> S
     lines.extend(snapshot.limits());
     lines.push(String::new());
     if total.samples == 0 {
-        lines.push(if snapshot.samples_taken == 0 {
-            "no sample was taken: nothing was allocated, or sampling was never on".into()
-        } else {
-            format!("nothing is {}", view.name())
+        lines.push(match (snapshot.samples_taken, snapshot.every) {
+            (0, 0) => "no sample was taken: sampling was never on".into(),
+            (0, _) => "no sample was taken: too little was allocated, if anything".into(),
+            _ => format!("nothing is {}", view.name()),
         });
         return lines.join("\n") + "\n";
     }

@@ -16,7 +16,7 @@ pub fn ours(ledger: &Ledger) -> [Row; 10] {
         (
             "in magazines",
             ledger.cached,
-            "free, ready for the cache's thread",
+            "free, in caches; mode secure: stock, quarantine",
         ),
         (
             "between threads",

@@ -126,15 +126,9 @@ fn sampling_is_switched_on_from_outside_and_off_again() {
         .ended_with(0)
         .says("pass (keeper) < main (keeper)");
     assert!(!is_sampled(&workshop, &pid));
+    let rare = ["profile", &pid, "--seconds=0", "--every=1099511627776"];
     workshop
-        .hakmem(&[
-            "profile",
-            &pid,
-            "--seconds",
-            "0",
-            "--every",
-            "1099511627776",
-        ])
+        .hakmem(&rare)
         .ended_with(0)
         .says("no sample was taken: too little was allocated, if anything");
 }

@@ -14,6 +14,7 @@ use hakmem_lab::executable::{Executable, LINK_IT_IN, Obstacle};
 use hakmem_lab::places::Places;
 use hakmem_lab::process::Blind;
 use hakmem_lab::proof::{Proof, Target};
+use hakmem_lab::render::text::{UNLIMITED, labelled};
 use hakmem_lab::render::{Form, Tone};
 use hakmem_lab::{failed, family, fingerprint, probe, trust, usage};
 use indexmap::IndexMap;
@@ -256,7 +257,11 @@ impl Findings {
     }
 
     fn text(&self, form: Form) -> String {
-        let part = |label: &str, text: &str| form.labelled(&format!("  {label:<17}"), text);
+        let width = match form {
+            Form::Text { width, .. } => width,
+            Form::Markdown => UNLIMITED,
+        };
+        let part = |label: &str, text: &str| labelled(&format!("  {label:<17}"), text, width);
         let mut lines = vec![form.strong(&self.subject)];
         lines.push(match &self.refusal {
             None if self.is_linked_in => {
@@ -302,7 +307,8 @@ impl Findings {
         for (object, targets) in &self.objects {
             lines.push(format!("  {object}"));
             for (target, names) in by_target(targets) {
-                lines.push(form.labelled(&format!("    {target:<28} "), &names.join(" ")));
+                let callee = format!("    {target:<28} ");
+                lines.push(labelled(&callee, &names.join(" "), width));
             }
         }
         lines.join("\n") + "\n"

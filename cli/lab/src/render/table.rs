@@ -1,8 +1,6 @@
 //! Tables for a terminal of a given width, or in Markdown.
 
-use super::text::{
-    LINE_IN_A_PIPE, UNLIMITED, cut, in_locale, in_markdown, labelled, width_of, wrapped,
-};
+use super::text::{LINE_IN_A_PIPE, UNLIMITED, cut, in_locale, in_markdown, width_of, wrapped};
 
 /// Where the text is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,14 +53,6 @@ impl Form {
             Form::Text { width, .. } if width < UNLIMITED => wrapped(&in_locale(text), width),
             Form::Text { .. } => in_locale(text),
             Form::Markdown => text.to_string(),
-        }
-    }
-
-    /// A line of a text for `shown` whose second part is wrapped beside the first.
-    pub fn labelled(self, label: &str, text: &str) -> String {
-        match self {
-            Form::Text { width, .. } if width < UNLIMITED => labelled(label, text, width),
-            _ => format!("{label}{text}"),
         }
     }
 }

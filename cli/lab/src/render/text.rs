@@ -127,7 +127,7 @@ pub fn cut(text: &str, width: usize) -> String {
 /// whole text stands below the label.
 pub fn labelled(label: &str, text: &str, width: usize) -> String {
     let line = format!("{label}{text}");
-    if width_of(&line) <= width {
+    if width >= UNLIMITED || width_of(&line) <= width {
         return line;
     }
     let beside = width_of(label);

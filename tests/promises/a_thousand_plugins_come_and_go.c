@@ -6,6 +6,7 @@
 // A program opens a thousand libraries, each with thread-local storage that the C library allocates from us, and closes them in
 // another order; meanwhile threads allocate, and rules are set for functions that many of the libraries have, or none.
 // Nothing is lost, and the memory comes back.
+#include "../support/beside.h"
 #include "../support/crowd.h"
 #include "../support/memory.h"
 
@@ -83,12 +84,8 @@ int main(void)
     HT_CHECK(add_rule != NULL, "not there");
     char folder[] = "/tmp/plugins.XXXXXX";
     HT_CHECK(mkdtemp(folder) != NULL, "no folder");
-    char path[4096];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 64);
-    HT_CHECK(length > 0, "readlink failed");
-    path[length] = '\0';
-    snprintf(strrchr(path, '/') + 1, 64, "libthread_storage.so");
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    char path[HT_BESIDE_PATH];
+    const int file = open(ht_beside("libthread_storage.so", path), O_RDONLY | O_CLOEXEC);
     struct stat of_file;
     HT_CHECK(file >= 0 && fstat(file, &of_file) == 0, "%s is missing", path);
     const size_t bytes = (size_t)of_file.st_size;

@@ -2,14 +2,14 @@
 //
 // A thread loads a library with RTLD_DEEPBIND, the first one in the process. Meanwhile another does the same in the constructor of
 // a library, where it holds the dynamic linker's lock. Neither waits for ever.
-#include "../support/promise.h"
+#include "../support/beside.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 enum { ROUNDS = 120, HURRIED = 2, MOST_US = 2000, TIMEOUT_S = 10 };
 
-static char plugin[4096];
+static char plugin[HT_BESIDE_PATH];
 static atomic_bool has_begun;
 static atomic_bool is_over;
 
@@ -53,9 +53,7 @@ static void run(unsigned round)
 int main(void)
 {
     ht_start();
-    const ssize_t length = readlink("/proc/self/exe", plugin, sizeof plugin - 64);
-    HT_CHECK(length > 0, "readlink failed");
-    snprintf(strrchr(plugin, '/') + 1, 64, "libdeep_plugin.so");
+    ht_beside("libdeep_plugin.so", plugin);
     for (unsigned round = 0; round < ROUNDS; round++) {
         const pid_t child = fork();
         HT_CHECK(child >= 0, "no child: errno %d", errno);

@@ -4,6 +4,7 @@
 // Libraries with thread-local storage are loaded and unloaded while threads allocate: the C library
 // allocates that storage from us, in the middle of its own work. A library that finds no room (static storage is
 // exhausted) is refused, and everything goes on.
+#include "../support/beside.h"
 #include "../support/crowd.h"
 
 #include <stdatomic.h>
@@ -31,15 +32,10 @@ static void *touch_in_thread(void *touch)
     return NULL;
 }
 
-// Built beside this program.
 static void *library_open(const char *name)
 {
-    static char path[4096];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 64);
-    HT_CHECK(length > 0, "readlink failed");
-    path[length] = '\0';
-    snprintf(strrchr(path, '/') + 1, 64, "%s", name);
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    char path[HT_BESIDE_PATH];
+    return dlopen(ht_beside(name, path), RTLD_NOW | RTLD_LOCAL);
 }
 
 static void open_and_close(void)

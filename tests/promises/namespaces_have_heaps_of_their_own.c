@@ -4,7 +4,7 @@
 // A plugin in a namespace of its own (dlmopen) contains the archive. Its threads belong to the namespace's C library, which counts
 // its thread keys from zero, as the program's does, and both keep the values in one table. When such a thread has allocated from
 // both copies, each copy ends its own cache.
-#include "../support/promise.h"
+#include "../support/beside.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -45,15 +45,11 @@ static void *use_both(void *unused)
     return unused;
 }
 
-// Built beside this program.
 static void *open_plugin(void)
 {
-    static char path[4096];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 64);
-    HT_CHECK(length > 0, "readlink failed");
-    path[length] = '\0';
-    snprintf(strrchr(path, '/') + 1, 64, "%s", "libarchive_plugin.so");
-    void *plugin = dlmopen(LM_ID_NEWLM, path, RTLD_NOW | RTLD_LOCAL);
+    char path[HT_BESIDE_PATH];
+    void *plugin =
+        dlmopen(LM_ID_NEWLM, ht_beside("libarchive_plugin.so", path), RTLD_NOW | RTLD_LOCAL);
     HT_CHECK(plugin != NULL, "%s", dlerror());
     return plugin;
 }

@@ -3,7 +3,7 @@
 // native only
 // A plugin that contains the archive may be closed while threads that have allocated from it go on, and blocks of it are in
 // use: when they end, our copy is still loaded. If the plugin is opened again, it gets the same copy.
-#include "../support/promise.h"
+#include "../support/beside.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -33,15 +33,10 @@ static void *use(void *unused)
     return unused;
 }
 
-// Built beside this program.
 static void *open_plugin(void)
 {
-    static char path[4096];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 64);
-    HT_CHECK(length > 0, "readlink failed");
-    path[length] = '\0';
-    snprintf(strrchr(path, '/') + 1, 64, "%s", "libarchive_plugin.so");
-    void *plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    char path[HT_BESIDE_PATH];
+    void *plugin = dlopen(ht_beside("libarchive_plugin.so", path), RTLD_NOW | RTLD_LOCAL);
     HT_CHECK(plugin != NULL, "%s", dlerror());
     *(void **)&plugin_allocate = dlsym(plugin, "plugin_allocate");
     *(void **)&plugin_free = dlsym(plugin, "plugin_free");

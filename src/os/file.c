@@ -208,7 +208,8 @@ static uint64_t waiting_before(uint64_t blocked)
     return hak_syscall_failed(got) ? write_signals : pending;
 }
 
-// The write's signal is taken back. No other error comes with a signal: the call is left out then, for the same reason.
+// The write's signal is taken back. No other error brings a signal: the call is left out then, as a sandbox may end the process
+// for it.
 static bool write_all(long file, const char *text, size_t length)
 {
     const struct timespec at_once = {0, 0};

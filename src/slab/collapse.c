@@ -8,6 +8,7 @@
 #include "slab/density.h"
 #include "slab/hooks.h"
 #include "slab/price.h"
+#include "slab/under_way.h"
 #include "slab/units.h"
 
 // A huge page's range that has small pages.
@@ -86,18 +87,17 @@ static bool are_written(const struct small_pages *pages)
     return written >= WRITTEN_LEAST;
 }
 
-// The lock of the superslab's shard, taken; NULL if it is not mapped. It may move to another shard meanwhile.
+// The lock of the superslab's shard, taken. It may move to another shard meanwhile.
 static struct hak_shard *lock_shard_of(const struct hak_super *super) HAK_UNPROVEN
 {
-    struct hak_shard *shard;
-    while ((shard = hak_arena_shard_of(super)) != NULL) {
+    for (;;) {
+        struct hak_shard *shard = hak_arena_shard_of(super);
         hak_lock_take(&shard->lock);
         if (hak_arena_shard_of(super) == shard) {
-            break;
+            return shard;
         }
         hak_lock_drop(&shard->lock);
     }
-    return shard;
 }
 
 // All of it is resident now, also what was freed and purged meanwhile.
@@ -116,22 +116,21 @@ static void note_collapsed_locked(struct hak_shard *shard,
     }
 }
 
-// The superslab may have been given back meanwhile, and its descriptor may serve another.
-static void end_collapse(const struct small_pages *pages, bool is_collapsed) HAK_UNPROVEN
+// The superslab was not released meanwhile (super_unmap_locked).
+static void end_collapse(const struct small_pages *pages,
+                         bool is_collapsed,
+                         uint64_t number) HAK_UNPROVEN
 {
-    struct hak_super *super = pages->super;
-    const uint64_t units = pages->units;
-    struct hak_shard *shard = lock_shard_of(super);
-    if (shard == NULL) {
-        return;
+    struct hak_shard *shard = lock_shard_of(pages->super);
+    hak_super_place(pages->super)->collapsing_units &= ~pages->units;
+    if (is_collapsed) {
+        note_collapsed_locked(shard, pages->super, pages->units, pages->start);
     }
-    if (super->base + hak_lowest_bit(units) * HAK_UNIT_BYTES == pages->start) {
-        hak_super_place(super)->collapsing_units &= ~units;
-        if (is_collapsed) {
-            note_collapsed_locked(shard, super, units, pages->start);
-        }
-    }
+    hak_lock_take(&hak_arena.lock);
+    hak_under_way_end_locked(number);
+    hak_lock_drop(&hak_arena.lock);
     hak_lock_drop(&shard->lock);
+    hak_under_way_tell();
 }
 
 // The kernel first waits until each processor has emptied its list of new pages: most of a second, if a program of real-time
@@ -166,8 +165,10 @@ void hak_collapse_one(void)
          looks++, link = link->next) {
         pages = choose_in(HAK_LIST_ITEM(link, struct hak_super, all_link));
     }
+    // As with memory that is being given back, a request that would fail waits for the superslab.
+    const uint64_t number = pages.units != 0 ? hak_under_way_begin_locked() : 0;
     hak_lock_drop(&hak_arena.lock);
     if (pages.units != 0) {
-        end_collapse(&pages, are_written(&pages) && collapse(&pages));
+        end_collapse(&pages, are_written(&pages) && collapse(&pages), number);
     }
 }

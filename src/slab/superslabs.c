@@ -212,13 +212,15 @@ bool hak_superslabs_adopt_locked(struct hak_shard *shard) HAK_REQUIRES(&shard->l
     return is_done;
 }
 
-// False if the kernel refuses: then the superslab goes to the end of the list.
+// False if the kernel refuses, or another thread collapses a part of it, which could hit what the program maps there next: then the
+// superslab goes to the end of the list.
 static bool super_unmap_locked(struct hak_shard *shard, struct hak_super *super)
     HAK_REQUIRES(&shard->lock, &hak_arena.lock)
 {
     const size_t dirty = hak_super_touched_bytes(super, super->dirty_units);
+    const bool may = hak_super_place(super)->collapsing_units == 0;
     hak_map_publish(super->base, HAK_SUPER_BYTES, NULL);
-    if (!hak_addresses_give(super->base, HAK_SUPER_BYTES)) {
+    if (!may || !hak_addresses_give(super->base, HAK_SUPER_BYTES)) {
         hak_map_publish(super->base, HAK_SUPER_BYTES, super);
         hak_list_remove(&hak_super_place(super)->whole_link);
         hak_list_append(&shard->whole, &hak_super_place(super)->whole_link);

@@ -48,12 +48,17 @@ static void make_slabs(unsigned count, size_t block_bytes, unsigned part)
     }
 }
 
-static void end_slabs(void)
+static void free_and_trim(void)
 {
     for (; slab_count > 0; slab_count--) {
         hak_slab_end(slabs[slab_count - 1]);
     }
     hak_superslabs_trim();
+}
+
+static void end_slabs(void)
+{
+    free_and_trim();
     hak_fake.now_ns += UINT64_C(1000000000);
     hak_arena_read_clock();
     hak_fake.collapses = 0;
@@ -218,6 +223,27 @@ static void what_is_being_purged_is_purged_again(void)
     end_slabs();
 }
 
+static void release_all(void)
+{
+    const char *base = oldest()->base;
+    hak_fake.on_collapse = NULL;
+    free_and_trim();
+    UNIT_CHECK(hak_map_super(base) != NULL);
+    UNIT_EQUAL(hak_arena.super_bytes,
+               2 * HAK_SUPER_BYTES); // the other one has the slab that is being made
+}
+
+// The program could map its own memory there, and the collapse would be of that.
+static void what_is_being_collapsed_is_not_released(void)
+{
+    make_slabs(SMALL_SLABS, 512, 1);
+    hak_fake.on_collapse = release_all;
+    make_slabs(1, 512, 1);
+    end_slabs();
+    UNIT_EQUAL(hak_arena.super_bytes, 0);
+    UNIT_EQUAL(hak_arena.dirty_bytes, 0);
+}
+
 // A kernel that cannot is asked once for each.
 static void a_refused_collapse_changes_nothing(void)
 {
@@ -263,6 +289,7 @@ int main(void)
     what_a_fork_shares_is_not_collapsed();
     what_is_purged_meanwhile_is_dirty();
     what_is_being_purged_is_purged_again();
+    what_is_being_collapsed_is_not_released();
     a_refused_collapse_changes_nothing();
     what_is_not_written_is_not_collapsed();
     with_thp_always_nothing_is_collapsed();

@@ -68,6 +68,17 @@ static bool is_unlocked(struct hak_cache *cache)
     return is_free;
 }
 
+// The lock may also be held for a moment, by a sweep or a thread that sends: then a later look ends the cache.
+static void look_after(struct hak_cache *cache)
+{
+    if (is_unlocked(cache)) {
+        hak_life_end(&cache->life);
+        hak_ended_cache(cache);
+    } else {
+        hak_life_leave(&cache->life);
+    }
+}
+
 void hak_ended_look(void)
 {
     // The cache to go on from. The calling thread may know it through `hand` only, hence acquire and release.
@@ -76,8 +87,8 @@ void hak_ended_look(void)
     for (unsigned i = 0; i < LOOKS; i++) {
         struct hak_cache *next = cache != NULL ? cache->next : NULL;
         cache = next != NULL ? next : hak_registry_first();
-        if (hak_life_is_over(&cache->life) && is_unlocked(cache)) {
-            hak_ended_cache(cache);
+        if (hak_life_is_over(&cache->life)) {
+            look_after(cache);
         }
     }
     hak_store_release(&hand, cache); // pairs with: hak_ended_look

@@ -53,21 +53,29 @@ void hak_life_end(struct hak_life *life)
     }
 }
 
+// A thread that lives holds the mutex while is_held is set. So whoever gets the mutex then has found its end; the kernel says so
+// only once.
 bool hak_life_is_over(struct hak_life *life)
 {
     if (!hak_load_acquire(&life->is_held)) { // pairs with: hak_life_begin
         return false;
     }
     const int error = pthread_mutex_trylock(&life->mutex);
-    const bool is_over = error == EOWNERDEAD;
-    if (is_over) {
-        hak_store_relaxed(&life->is_held, false);
+    if (error == EOWNERDEAD) {
         pthread_mutex_consistent(&life->mutex);
+    } else if (error != 0) {
+        return false;
     }
-    if (is_over || error == 0) {
-        pthread_mutex_unlock(&life->mutex);
+    const bool is_over = hak_load_relaxed(&life->is_held);
+    if (!is_over) {
+        hak_life_leave(life);
     }
     return is_over;
+}
+
+void hak_life_leave(struct hak_life *life)
+{
+    pthread_mutex_unlock(&life->mutex);
 }
 
 void hak_life_forget(struct hak_life *life)

@@ -15,12 +15,14 @@
 struct hak_life {
     pthread_mutex_t mutex;
     bool is_made;          // used by the cache's thread only
-    _Atomic(bool) is_held; // the thread holds the mutex, and has not called hak_life_end
+    _Atomic(bool) is_held; // the thread has taken the mutex; nobody has called hak_life_end since
 };
 
 HAK_INTERNAL void hak_life_begin(struct hak_life *life);
 HAK_INTERNAL void hak_life_end(struct hak_life *life);
-// Has its thread ended without calling hak_life_end? Only the first caller is told.
+// Has its thread ended without calling hak_life_end? If so, no other thread is told, until this one calls hak_life_end, after
+// which nobody is, or hak_life_leave.
 HAK_INTERNAL HAK_MUST_USE bool hak_life_is_over(struct hak_life *life);
+HAK_INTERNAL void hak_life_leave(struct hak_life *life);
 // For the child of a fork: the thread exists only in the parent.
 HAK_INTERNAL void hak_life_forget(struct hak_life *life);

@@ -9,6 +9,7 @@
 #include "os/os.h"
 #include "owner/watch.h"
 #include "slab/arena.h"
+#include "slab/outside.h"
 #include "slab/purge.h"
 
 // In each cache, what the child of a fork writes to lies together, because the kernel copies each page that is written to.
@@ -220,5 +221,6 @@ void hak_world_unlock_in_child(void) HAK_UNPROVEN
         }
     }
     hak_sweeper_forked_locked();
+    hak_lock_drop_in_child(&hak_outside_lock); // held by a thread that was looking there
     world_drop(NULL, hak_lock_drop_in_child);
 }

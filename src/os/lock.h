@@ -17,6 +17,7 @@
 //   arena      addresses, and what is common to all shards (slab/arena.h)
 //   samples    the sampled blocks (profile/sample.c)
 //   pool       memory for our own descriptors (meta/pool.c)
+//   outside    the list of mappings outside the window (slab/outside.h), for a moment
 //
 // A thread that finds the lock held spins for a moment, then sleeps until it is woken, without a time limit. A thread
 // that drops a lock with waiters wakes the one that has slept for the longest. The lock is free meanwhile, and the

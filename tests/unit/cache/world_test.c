@@ -5,6 +5,7 @@
 
 #include "../census.h"
 #include "cache/registry.h"
+#include "slab/outside.h"
 
 static bool are_all(uint32_t word)
 {
@@ -73,13 +74,16 @@ static void one_that_is_held_at_that_moment_is_free_in_the_child(void)
 {
     UNIT_CHECK(hak_world_lock_to_fork());
     other->owner.lock.word = HAK_LOCK_HELD | HAK_LOCK_WAITED;
-    hak_fake.is_alone = true; // so that fork's hooks do not do it again
+    hak_lock_take(&hak_outside_lock); // fork takes all others
+    hak_fake.is_alone = true;         // so that fork's hooks do not do it again
     const pid_t child = fork();
     UNIT_CHECK(child >= 0);
     if (child == 0) {
         hak_world_unlock_in_child();
-        _exit(are_all(HAK_LOCK_FREE) && can_be_taken(other) ? 0 : 1);
+        _exit(are_all(HAK_LOCK_FREE) && can_be_taken(other) && hak_lock_try(&hak_outside_lock) ? 0
+                                                                                               : 1);
     }
+    hak_lock_drop(&hak_outside_lock);
     hak_fake.is_alone = false;
     other->owner.lock.word = HAK_LOCK_FREE;
     hak_world_unlock();

@@ -85,6 +85,17 @@ static void without_memory_for_the_list_nothing_changes(void)
     UNIT_CHECK(hak_fake.mapped_bytes - mapped < HAK_MIB(16)); // descriptors
 }
 
+// The visitor of a walk over all blocks asks about addresses while it holds every lock.
+static void it_is_found_by_a_thread_that_holds_the_arenas_lock(void)
+{
+    struct hak_run *mapping = map(SUPER(3), 1);
+    hak_lock_take(&hak_arena.lock);
+    UNIT_CHECK(hak_run_of(mapping->base + SUPER(2)) == mapping);
+    UNIT_CHECK(hak_run_of(&mapping) == NULL);
+    hak_lock_drop(&hak_arena.lock);
+    hak_mapping_end(mapping);
+}
+
 // With its ends cut off it would not start at the address by which it is known: it is refused, and
 // nothing is left behind.
 static void alignments_beyond_superslabs_are_refused(void)
@@ -135,6 +146,7 @@ int main(void)
     it_keeps_one_slot_and_all_its_bytes();
     all_its_addresses_are_known();
     without_memory_for_the_list_nothing_changes();
+    it_is_found_by_a_thread_that_holds_the_arenas_lock();
     alignments_beyond_superslabs_are_refused();
     refused_ends_go_later();
     return 0;

@@ -44,6 +44,24 @@ static void unreleased_ended(struct hak_unreleased_range *range)
     spare_locked(HAK_LIST_ITEM(range, struct hak_super, unreleased));
 }
 
+// May the mapping begin at `aligned`? Outside the window, the map knows it by the slot of its start, which becomes used.
+static bool may_begin_locked(const char *start, const char *aligned, size_t bytes)
+    HAK_REQUIRES(&hak_arena.lock)
+{
+    const uint64_t slot = hak_map_slot_of(aligned);
+    if (aligned == start || hak_map_slot(start) != UINT64_MAX) {
+        return true;
+    }
+    if (hak_map_find_slot(slot) != slot || !hak_map_commit(aligned, bytes)) {
+        return false;
+    }
+    hak_map_use(aligned, bytes);
+    return true;
+}
+
+// How many places outside the window are tried, each with another slot.
+enum { ALIGNED_TRIES = 8 };
+
 // Map extra room for an alignment beyond superslab size, and give the ends back.
 static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&hak_arena.lock)
 {
@@ -51,20 +69,22 @@ static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&ha
         return hak_addresses_take(bytes, NULL);
     }
     const size_t own = hak_align_up(bytes, HAK_SUPER_BYTES);
-    char *start = hak_addresses_take(own + alignment, NULL);
-    if (start == NULL) {
-        return NULL;
+    char *start = NULL;
+    for (unsigned tries = 0;
+         tries < ALIGNED_TRIES && (start = hak_addresses_take(own + alignment, NULL)) != NULL;
+         tries++) {
+        char *aligned = (char *)hak_align_up((uintptr_t)start, alignment);
+        char *end = start + own + alignment;
+        if (may_begin_locked(start, aligned, own)) {
+            const bool has_slots = hak_map_slot(start) != UINT64_MAX;
+            hak_addresses_drop(start, (size_t)(aligned - start));
+            hak_unreleased_drop(aligned + own, (size_t)(end - aligned) - own, has_slots, true);
+            hak_unreleased_drop(aligned + bytes, own - bytes, false, true);
+            return aligned;
+        }
+        hak_addresses_drop(start, own + alignment);
     }
-    if (hak_map_slot(start) == UINT64_MAX) {
-        hak_addresses_drop(start, own + alignment); // the map would know its start alone
-        return NULL;
-    }
-    char *aligned = (char *)hak_align_up((uintptr_t)start, alignment);
-    char *end = start + own + alignment;
-    hak_addresses_drop(start, (size_t)(aligned - start));
-    hak_addresses_drop(aligned + own, (size_t)(end - aligned - (ptrdiff_t)own));
-    hak_unreleased_drop(aligned + bytes, own - bytes, false, true);
-    return aligned;
+    return NULL;
 }
 
 static void publish_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)

@@ -1,6 +1,6 @@
 // native only
 // Blocks of which only a small part is written, such as those of sparse arrays, are served as long as there are
-// addresses: 3 TiB here. They leave room for small blocks.
+// addresses: 3 TiB here. They leave room for small blocks, and for aligned ones.
 #include "../support/memory.h"
 
 #include <malloc.h>
@@ -38,6 +38,15 @@ int main(void)
     }
     static void *small[SMALL];
     ht_fill(small, SMALL, 1000);
+    for (size_t alignment = HT_MIB; alignment <= 1024 * HT_MIB; alignment *= 2) {
+        char *aligned = aligned_alloc(alignment, 5 * HT_MIB);
+        HT_CHECK(aligned != NULL && (uintptr_t)aligned % alignment == 0,
+                 "no block at a multiple of %zu",
+                 alignment);
+        aligned[0] = 1;
+        aligned[5 * HT_MIB - 1] = 1;
+        free(aligned);
+    }
     for (size_t i = 0; i < BLOCKS; i++) {
         check(i);
         free(blocks[i]);

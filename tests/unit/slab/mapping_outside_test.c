@@ -96,13 +96,29 @@ static void it_is_found_by_a_thread_that_holds_the_arenas_lock(void)
     hak_mapping_end(mapping);
 }
 
-// With its ends cut off it would not start at the address by which it is known: it is refused, and
-// nothing is left behind.
-static void alignments_beyond_superslabs_are_refused(void)
+// With its ends cut off, it begins at another slot than the kernel's mapping.
+static void alignments_beyond_superslabs_hold(void)
 {
     const uint64_t used = slots_used();
     const size_t mapped = hak_fake.mapped_bytes;
-    UNIT_CHECK(hak_mapping_make(HAK_MIB(5), HAK_MIB(32), false) == NULL);
+    struct hak_run *mapping = map(HAK_MIB(5), HAK_MIB(64));
+    UNIT_CHECK(hak_map_slot(mapping->base) == UINT64_MAX);
+    UNIT_CHECK(slot_used(mapping->base));
+    UNIT_EQUAL(slots_used(), used + 1);
+    UNIT_EQUAL(hak_fake.mapped_bytes, mapped + HAK_MIB(5));
+    UNIT_CHECK(hak_run_of(mapping->base + HAK_MIB(5) - 1) == mapping);
+    hak_mapping_end(mapping);
+    UNIT_EQUAL(slots_used(), used);
+    UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
+    UNIT_EQUAL(hak_arena.mapping_bytes, 0);
+}
+
+// The first slot is NULL's: what can begin there alone is refused, and nothing is left behind.
+static void a_start_whose_slot_is_used_is_refused(void)
+{
+    const uint64_t used = slots_used();
+    const size_t mapped = hak_fake.mapped_bytes;
+    UNIT_CHECK(hak_mapping_make(HAK_MIB(5), hak_map_slot_count() << HAK_SUPER_LOG2, false) == NULL);
     UNIT_EQUAL(slots_used(), used);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     UNIT_EQUAL(hak_arena.mapping_bytes, 0);
@@ -122,12 +138,13 @@ static void refused_ends_go_later(void)
     hak_fake.refuse_unmap = true;
     struct hak_run *mapping = map(SUPER(3), 1);
     UNIT_EQUAL(heap_mapped(), mapped + SUPER(4));
-    UNIT_CHECK(hak_mapping_make(HAK_MIB(5), HAK_MIB(32), false) ==
-               NULL); // outside, so that it is released again
+    struct hak_run *aligned = map(SUPER(2), HAK_MIB(32));
     hak_fake.refuse_unmap = false;
     hak_superslabs_trim();
-    UNIT_EQUAL(heap_mapped(), mapped + SUPER(3));
+    UNIT_EQUAL(heap_mapped(), mapped + SUPER(3) + SUPER(2));
     memset(mapping->base, 1, SUPER(3));
+    memset(aligned->base, 1, SUPER(2));
+    hak_mapping_end(aligned);
     hak_mapping_end(mapping);
     UNIT_EQUAL(heap_mapped(), mapped);
     UNIT_EQUAL(slots_used(), used);
@@ -147,7 +164,8 @@ int main(void)
     all_its_addresses_are_known();
     without_memory_for_the_list_nothing_changes();
     it_is_found_by_a_thread_that_holds_the_arenas_lock();
-    alignments_beyond_superslabs_are_refused();
+    alignments_beyond_superslabs_hold();
+    a_start_whose_slot_is_used_is_refused();
     refused_ends_go_later();
     return 0;
 }

@@ -24,6 +24,21 @@ static unsigned shards_wanted(void)
     return count;
 }
 
+// Unproven: the result says which lock it is.
+struct hak_shard *hak_arena_try_shard_of(const struct hak_super *super)
+    HAK_REQUIRES(&hak_arena.lock) HAK_UNPROVEN
+{
+    struct hak_shard *shard = hak_arena_shard_of(super);
+    if (shard == NULL || !hak_lock_try(&shard->lock)) {
+        return NULL;
+    }
+    if (hak_arena_shard_of(super) != shard) {
+        hak_lock_drop(&shard->lock);
+        return NULL;
+    }
+    return shard;
+}
+
 // The most that all shards together may withhold from a sum: half of a sixteenth of the memory, and at most this per shard.
 #define UNTOLD_MOST HAK_MIB(64)
 

@@ -156,6 +156,11 @@ HAK_INLINE struct hak_shard *hak_arena_shard_of(const struct hak_super *super)
     return number != HAK_NO_SHARD ? &hak_arena.shards[number] : NULL;
 }
 
+// Try the lock of a superslab's shard, whose rank comes before the arena's. NULL: it has no shard, the lock is taken, or the
+// superslab has just moved to another shard.
+HAK_INTERNAL struct hak_shard *hak_arena_try_shard_of(const struct hak_super *super)
+    HAK_REQUIRES(&hak_arena.lock);
+
 // Add to a sum over all shards. A single shard does so under its lock. With several shards, each adds at once, or, while the
 // sweeper is awake, only when it has much to add: else all processors would contend for the word.
 HAK_INLINE void hak_arena_count(_Atomic(size_t) *untold, _Atomic(size_t) *sum, size_t bytes)

@@ -67,16 +67,15 @@ static void choose_page_locked(const struct hak_super *super, size_t offset, str
     }
 }
 
-// The units of a superslab that are in use. All of them if it has no shard, or if the shard's lock is taken: its rank comes
-// before the arena's, so we can only try it. The superslab may have moved to another shard meanwhile.
+// The units of a superslab that are in use. All of them if that is not known.
 static uint64_t used_units(const struct hak_super *super) HAK_REQUIRES(&hak_arena.lock) HAK_UNPROVEN
 {
-    uint64_t used = ~UINT64_C(0);
-    struct hak_shard *shard = hak_arena_shard_of(super);
-    if (shard != NULL && hak_lock_try(&shard->lock)) {
-        used = hak_arena_shard_of(super) == shard ? ~super->free_units : used;
-        hak_lock_drop(&shard->lock);
+    struct hak_shard *shard = hak_arena_try_shard_of(super);
+    if (shard == NULL) {
+        return ~UINT64_C(0);
     }
+    const uint64_t used = ~super->free_units;
+    hak_lock_drop(&shard->lock);
     return used;
 }
 

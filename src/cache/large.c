@@ -187,6 +187,9 @@ void *hak_large_serve(struct hak_cache *cache,
 void hak_large_belongs(void *block, struct hak_cache *heap)
 {
     struct hak_run *run = hak_run_of(block);
+    if (HAK_UNLIKELY(run == NULL)) {
+        return; // the process has begun to die since the request: the block lies apart (dying.h)
+    }
     hak_lock_take(&heap->owner.lock);
     hak_store_relaxed(&run->owner, &heap->owner);
     hak_list_push(&heap->owner.larges, &run->link);

@@ -5,6 +5,7 @@
 #include "../census.h"
 #include "base/timing.h"
 #include "cache/bigcache.h"
+#include "cache/dying.h"
 #include "cache/ended.h"
 #include "cache/heap.h"
 #include "cache/large.h"
@@ -110,6 +111,17 @@ static void its_large_blocks_end_with_it(void)
 }
 
 // Before a heap reports that memory is exhausted, all caches give back what they only keep.
+// As when another thread finds a misuse between a request's first look and its block.
+static void a_dying_process_gives_it_no_blocks(void)
+{
+    struct hak_cache *heap = hak_heap_make();
+    void *block = hak_dying_take((struct hak_request){HAK_MIB(1), HAK_MALLOC_ALIGNMENT, NULL});
+    UNIT_CHECK(block != NULL);
+    hak_large_belongs(block, heap);
+    UNIT_CHECK(hak_list_is_empty(&heap->owner.larges));
+    hak_heap_end(heap);
+}
+
 static void what_others_keep_is_taken(void)
 {
     struct hak_cache *heap = make();
@@ -269,6 +281,7 @@ int main(void)
     blocks_on_their_way_back_are_forgotten();
     its_caches_are_used_again_by_heaps_only();
     its_large_blocks_end_with_it();
+    a_dying_process_gives_it_no_blocks();
     what_others_keep_is_taken();
     others_have_its_lock_meanwhile();
     a_child_ends_what_is_left_of_it();

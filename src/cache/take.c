@@ -30,6 +30,7 @@ static void slab_list_if_full(struct hak_cache *cache, struct hak_run *slab)
     if (!hak_slab_has_blocks(slab)) {
         hak_list_remove(&slab->link);
         hak_list_push(&cache->owner.full, &slab->link);
+        hak_slabs_note_spare(&cache->owner, slab->size_class);
     }
 }
 
@@ -97,7 +98,7 @@ void *hak_take_one(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&c
         hak_slab_take(slab, &block, 1);
     }
     slab_list_if_full(cache, slab);
-    if (HAK_UNLIKELY(is_new || !hak_slab_has_blocks(slab))) {
+    if (HAK_UNLIKELY(is_new)) {
         hak_slabs_note_spare(&cache->owner, size_class);
     }
     hak_slabs_note_taken(&cache->owner, size_class, 1);

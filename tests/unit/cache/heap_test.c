@@ -110,7 +110,6 @@ static void its_large_blocks_end_with_it(void)
     UNIT_EQUAL(hak_arena.super_bytes - hak_arena.free_bytes, free_units);
 }
 
-// Before a heap reports that memory is exhausted, all caches give back what they only keep.
 // As when another thread finds a misuse between a request's first look and its block.
 static void a_dying_process_gives_it_no_blocks(void)
 {
@@ -122,6 +121,7 @@ static void a_dying_process_gives_it_no_blocks(void)
     hak_heap_end(heap);
 }
 
+// Before a heap reports that memory is exhausted, all caches give back what they only keep.
 static void what_others_keep_is_taken(void)
 {
     struct hak_cache *heap = make();

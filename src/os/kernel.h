@@ -26,3 +26,6 @@ enum {
     HAK_BARRIER_PRIVATE = 1 << 3,
     HAK_BARRIER_REGISTER_PRIVATE = 1 << 4,
 };
+
+// pidfd_open(2), PIDFD_SELF_PROCESS: Linux 6.15
+enum { HAK_THIS_PROCESS = -10001 };

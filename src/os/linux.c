@@ -220,30 +220,19 @@ bool hak_os_purge_lazily(void *start, size_t bytes)
     return counted(&hak_os_counts.purges, got == 0);
 }
 
-// Does the error say that the call will never work? Other errors pass: the table of files is full, or memory is short.
-static bool is_lasting(long error)
-{
-    return error == -ENOSYS || error == -EINVAL || error == -EPERM;
-}
-
-// Purge ranges with one call. Returns how many bytes were purged, or the error, negative.
+// Purge ranges with one call. Returns how many bytes were purged, or the error, negative. It opens no file for the process: the
+// program may close all files at any time, and use their numbers for another process.
 static long purge_together(const struct hak_range *ranges, unsigned count)
 {
     _Static_assert(sizeof(struct hak_range) == sizeof(struct iovec) &&
                        offsetof(struct hak_range, bytes) == offsetof(struct iovec, iov_len),
                    "what the kernel reads");
-    const long self = hak_syscall(SYS_pidfd_open, hak_os_process_id(), 0, 0, 0, 0, 0);
-    if (hak_syscall_failed(self)) {
-        return self;
-    }
-    const long got =
-        hak_syscall(SYS_process_madvise, self, (long)ranges, count, MADV_DONTNEED, 0, 0);
-    hak_syscall_close(self);
-    return got;
+    return hak_syscall(
+        SYS_process_madvise, HAK_THIS_PROCESS, (long)ranges, count, MADV_DONTNEED, 0, 0);
 }
 
-// Listeners do not hear process_madvise. A kernel that does not support it is not asked again. It returns EINVAL then, but also
-// if the first range is locked in memory; then it refuses to purge this range alone, too.
+// Listeners do not hear process_madvise. A kernel that does not support it (ENOSYS), or not without a file (EBADF), is not asked
+// again, nor is a filter that refuses it (EPERM).
 uint64_t hak_os_purge_ranges(const struct hak_range *ranges, unsigned count)
 {
     static _Atomic(bool) is_unknown;
@@ -264,7 +253,7 @@ uint64_t hak_os_purge_ranges(const struct hak_range *ranges, unsigned count)
     for (unsigned i = 0; i < count; i++) {
         done |= (uint64_t)hak_os_purge(ranges[i].start, ranges[i].bytes) << i;
     }
-    if (is_lasting(got) && (done & 1) != 0) {
+    if (got == -ENOSYS || got == -EBADF || got == -EPERM) {
         hak_store_relaxed(&is_unknown, true);
     }
     return done;

@@ -1,7 +1,8 @@
+// not secure: large blocks are unmapped at once, so no ranges are purged
 // env: HAKMEM_BATCH_MADVISE=on HAKMEM_PURGER=0
 // native only
-// With option batch_madvise one system call purges many ranges, and needs a file for a moment. While
-// the table of files is full, ranges are purged one by one, and together again when it is not.
+// With option batch_madvise one system call purges many ranges. It opens no file, whose number the program could
+// take over meanwhile for one of its own, so batches go on while the process may have none.
 #include "../support/filter.h"
 #include "../support/memory.h"
 
@@ -60,15 +61,8 @@ int main(void)
 {
     ht_start();
     watch();
-    if (calls_of_a_trim() == 0) {
-        HT_SKIP("this kernel opens no file for a process");
-    }
-    struct rlimit limit;
-    HT_CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0, "no limit");
-    const struct rlimit none = {0, limit.rlim_max};
-    HT_CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0, "the table cannot be filled");
-    HT_CHECK(calls_of_a_trim() == 0, "it has found a file");
-    HT_CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0, "the table cannot be emptied");
-    HT_CHECK(calls_of_a_trim() > 0, "it has given up for good");
+    const struct rlimit none = {0, 0};
+    HT_CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0, "the table of files cannot be closed");
+    HT_CHECK(calls_of_a_trim() > 0, "a batch needs a file");
     return 0;
 }

@@ -107,10 +107,7 @@ impl Snapshot {
         if let Opened::Snapshot(snapshot) = &opened {
             return Err(usage!("{} is a snapshot already", snapshot.path().shown()));
         }
-        let now_ns = match opened {
-            Opened::Live(_) => now_ns(),
-            _ => None,
-        };
+        let now_ns = now_ns(&opened);
         let patient = Patient::of(opened).with_map();
         let visit = Visit::pay(&patient, None)?;
         let opened = patient.opened();

@@ -5,6 +5,7 @@
 //! the library that it reads. Memory may change during the read, and may be damaged: every walk is bounded, and every figure
 //! comes with its accuracy.
 
+pub mod clock;
 pub mod code;
 pub mod code_files;
 pub mod cold;

@@ -75,7 +75,7 @@ pub struct Sample {
     pub block_bytes: u64,
     /// How many blocks the sample stands for.
     pub blocks: f64,
-    /// In nanoseconds of CLOCK_MONOTONIC.
+    /// In nanoseconds of the process's CLOCK_MONOTONIC.
     pub time_ns: u64,
     /// The thread's number in the process's own PID namespace.
     pub thread: u64,
@@ -348,11 +348,7 @@ pub struct Sampling<'a> {
 impl Sampling<'_> {
     /// Makes a process take a sample every so many bytes on average. This writes the option, the end of the lease, and into
     /// each cache with a thread two numbers that make its next free look at the option.
-    pub fn begin(
-        process: &LiveProcess,
-        every: u64,
-        now_ns: u64,
-    ) -> std::result::Result<Sampling<'_>, Refused> {
+    pub fn begin(process: &LiveProcess, every: u64) -> std::result::Result<Sampling<'_>, Refused> {
         let control = Control::find(process)?;
         if option(&control, process, "remote")? == 0 {
             return Err(Refused::ByOption);
@@ -366,7 +362,7 @@ impl Sampling<'_> {
             every: if set_before == 0 { every } else { set_before },
             lock,
         };
-        sampling.renew(now_ns)?;
+        sampling.renew()?;
         if set_before == 0 {
             sampling.set(every)?;
         }
@@ -374,8 +370,9 @@ impl Sampling<'_> {
     }
 
     /// Extends the lease. A tool that is killed cannot switch sampling off; the process does that when the lease ends.
-    pub fn renew(&self, now_ns: u64) -> Result<()> {
-        self.set_lease(now_ns.saturating_add(LEASE_NS))
+    pub fn renew(&self) -> Result<()> {
+        let now = self.process.now_ns().unwrap_or(0);
+        self.set_lease(now.saturating_add(LEASE_NS))
     }
 
     /// Switches sampling off, unless another tool still uses it. False: it was already off, because the lease had ended.

@@ -145,10 +145,5 @@ fn lines(all: bool) -> usize {
 /// The current time of the clock by which slabs are dated, in tenths of a second; in a core dump, the latest that the process
 /// has read.
 fn now(opened: &Opened) -> u64 {
-    let now = match opened {
-        Opened::Live(_) => now_ns(),
-        Opened::Core(_) => None,
-        Opened::Snapshot(snapshot) => snapshot.now_ns(),
-    };
-    now.map_or(0, |now| now / 100_000_000)
+    now_ns(opened).map_or(0, |now| now / 100_000_000)
 }

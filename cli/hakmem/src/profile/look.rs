@@ -14,7 +14,6 @@ use hakmem_heap::profile::{Profile, Refused, Sampling};
 use hakmem_lab::error::Result;
 use hakmem_lab::{failed, usage};
 use hakmem_trace::symbols::Names;
-use nix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -58,7 +57,7 @@ impl Kept {
                 held,
                 map,
                 threads,
-                now_ns: now_ns(),
+                now_ns: process.now_ns(),
                 at: Instant::now(),
             }),
         }
@@ -105,15 +104,10 @@ impl Looked {
 
 /// The current profile, with names.
 pub fn snapshot(opened: &Opened) -> Result<Snapshot> {
-    let now = match opened {
-        Opened::Live(_) => now_ns(),
-        Opened::Core(_) => None,
-        Opened::Snapshot(snapshot) => snapshot.now_ns(),
-    };
     let profile = opened.profile()?;
     let mut names = opened.names();
     let threads = of_threads(opened);
-    let snapshot = Snapshot::of(&profile, &mut names, opened.title(), now);
+    let snapshot = Snapshot::of(&profile, &mut names, opened.title(), now_ns(opened));
     opened.whole(snapshot.name_threads(&threads))
 }
 
@@ -126,9 +120,13 @@ pub fn of_threads(opened: &Opened) -> HashMap<u64, String> {
     }
 }
 
-pub fn now_ns() -> Option<u64> {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).ok()?;
-    Some(u64::try_from(Duration::from(now).as_nanos()).unwrap_or(0))
+/// The time by the clock of samples and slabs; None in a core dump.
+pub fn now_ns(opened: &Opened) -> Option<u64> {
+    match opened {
+        Opened::Live(process) => process.now_ns(),
+        Opened::Core(_) => None,
+        Opened::Snapshot(snapshot) => snapshot.now_ns(),
+    }
 }
 
 /// Well before the process's sampling lease ends.
@@ -202,7 +200,7 @@ pub fn look(process: &LiveProcess, seconds: f64, every: u64, is_on: bool) -> Res
     let sampling = if is_on {
         None
     } else {
-        let sampling = Sampling::begin(process, every, now_ns().unwrap_or(0));
+        let sampling = Sampling::begin(process, every);
         Some(sampling.map_err(|why| refused(process, why))?)
     };
     let every = sampling.as_ref().map_or(every, |sampling| sampling.every);
@@ -214,7 +212,7 @@ pub fn look(process: &LiveProcess, seconds: f64, every: u64, is_on: bool) -> Res
             break None;
         }
         if let Some(sampling) = &sampling {
-            if let Err(error) = sampling.renew(now_ns().unwrap_or(0)) {
+            if let Err(error) = sampling.renew() {
                 break Some(error);
             }
         }
@@ -251,7 +249,7 @@ pub fn look(process: &LiveProcess, seconds: f64, every: u64, is_on: bool) -> Res
 
 /// Keeps sampling on between looks.
 pub fn between_looks(process: &LiveProcess, every: u64) -> Result<Sampling<'_>> {
-    let sampling = Sampling::begin(process, every, now_ns().unwrap_or(0));
+    let sampling = Sampling::begin(process, every);
     sampling.map_err(|why| refused(process, why))
 }
 

@@ -2,7 +2,7 @@
 
 use super::Arguments;
 use crate::profile::Snapshot;
-use crate::profile::look::{between_looks, look, now_ns};
+use crate::profile::look::{between_looks, look};
 use crate::push::labels::{self, Labels};
 use crate::push::{Parcel, Server};
 use crate::signals::EndsHeld;
@@ -198,7 +198,7 @@ impl Regular<'_> {
         outbox.send(outbox.server.parcel(&snapshot, &self.labels), || {
             // A server may be slow, and the process's lease must be renewed in time.
             if let Some(sampling) = &self.sampling {
-                let _ = sampling.renew(now_ns().unwrap_or(0));
+                let _ = sampling.renew();
             }
         });
         let limits = snapshot.limits();

@@ -22,6 +22,12 @@ HAK_INTERNAL extern struct hak_pool_shelf hak_parcels;
 // Take an empty parcel.
 HAK_INTERNAL struct hak_parcel *hak_parcel_make(struct hak_cache *cache)
     HAK_REQUIRES(&cache->owner.lock);
+// How many blocks of `bytes` a parcel takes: as many as the owner's magazine has room for once it has grown, up to 64 KiB. It opens
+// a parcel as a whole.
+HAK_INLINE uint32_t hak_parcel_most(uint32_t bytes)
+{
+    return bytes <= HAK_UNIT_BYTES / 128 ? HAK_PARCEL_BLOCKS : HAK_PARCEL_BLOCKS / 2;
+}
 // Put `block` of `bytes` into a parcel that has room. Only the thread whose outbox has the parcel. Step add of
 // outbox.pml.
 HAK_INLINE void hak_parcel_add(struct hak_parcel *parcel, void *block, uint32_t bytes)

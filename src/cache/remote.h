@@ -72,7 +72,7 @@ HAK_INLINE bool hak_remote_add(struct hak_cache *cache, void *block, uint32_t en
         return false;
     }
     const uint32_t bytes = hak_classes[HAK_MAP_CLASS(entry)].bytes;
-    if (hak_load_relaxed(&parcel->count) == HAK_PARCEL_BLOCKS - 1 ||
+    if (hak_load_relaxed(&parcel->count) >= hak_parcel_most(bytes) - 1 ||
         parcel->bytes + bytes >= hak_load_relaxed(&hak_options.parcel_bytes)) {
         return false;
     }

@@ -9,7 +9,7 @@
 #include "owner/place.h"
 
 // Blocks freed for another owner. One thread fills the parcel, then hands it over as a whole.
-enum { HAK_PARCEL_BLOCKS = 61 }; // 512 bytes with the header
+enum { HAK_PARCEL_BLOCKS = 125 }; // 1 KiB with the header
 struct hak_parcel {
     struct hak_parcel *next;
     _Atomic(uint32_t) count;             // the thread that fills it; a sweep reads it

@@ -77,15 +77,18 @@ static void settle(void)
     UNIT_EQUAL(consumer->owner.inbox_bytes, 0);
 }
 
+// Blocks that fill some parcels, and begin another.
+enum { SENT = 3 * HAK_PARCEL_BLOCKS, FREED = SENT + HAK_PARCEL_BLOCKS / 4 };
+
 static void full_parcels_are_handed_over(void)
 {
-    produce(CLASS, 200);
-    for (unsigned i = 0; i < 200; i++) {
+    produce(CLASS, FREED);
+    for (unsigned i = 0; i < FREED; i++) {
         consume(i, i + 1);
         UNIT_EQUAL(waiting(producer), (i + 1) / HAK_PARCEL_BLOCKS * HAK_PARCEL_BLOCKS);
         census_check(held, MOST);
     }
-    UNIT_EQUAL(producer->owner.inbox_bytes, 183 * hak_classes[CLASS].bytes);
+    UNIT_EQUAL(producer->owner.inbox_bytes, SENT * hak_classes[CLASS].bytes);
     settle();
     UNIT_EQUAL(census_out(), 0);
 }
@@ -107,18 +110,18 @@ static void parcels_are_full_by_bytes_too(void)
 
 static void the_owner_refills_from_its_inbox(void)
 {
-    produce(CLASS, 200);
-    consume(0, 200);
-    UNIT_EQUAL(waiting(producer), 183);
+    produce(CLASS, FREED);
+    consume(0, FREED);
+    UNIT_EQUAL(waiting(producer), SENT);
     become(producer);
     const size_t made = producer->owner.classes[CLASS].made_slabs;
-    for (unsigned i = 0; i < 183; i++) {
+    for (unsigned i = 0; i < SENT; i++) {
         held[i] = alloc(CLASS);
         census_check(held, MOST);
     }
     UNIT_EQUAL(waiting(producer), 0);
     UNIT_EQUAL(producer->owner.classes[CLASS].made_slabs, made);
-    consume(0, 183);
+    consume(0, SENT);
     settle();
 }
 
@@ -133,8 +136,8 @@ static void magazines_grow_by_what_comes_in_parcels(void)
             spilled = counts->spilled_blocks;
             UNIT_CHECK(spilled > 0);
         }
-        produce(OTHER_CLASS, 2 * HAK_PARCEL_BLOCKS);
-        consume(0, 2 * HAK_PARCEL_BLOCKS);
+        produce(OTHER_CLASS, HAK_PARCEL_BLOCKS);
+        consume(0, HAK_PARCEL_BLOCKS);
         census_check(held, MOST);
     }
     UNIT_EQUAL(counts->spilled_blocks, spilled);

@@ -237,7 +237,7 @@ static void what_a_thread_had_kept_or_not_sent_goes_with_it(void)
     struct hak_cache *other = new_thread();
     struct hak_cache *thread = new_thread();
     give(large);
-    give_all(0, 20); // less than a parcel
+    give_all(0, 40); // less than a parcel, but worth sending
     hak_ended_bury(thread);
     UNIT_CHECK(main_thread->owner.inbox != NULL);
     UNIT_CHECK(hak_run_of(large) != NULL); // for the next thread
@@ -245,7 +245,7 @@ static void what_a_thread_had_kept_or_not_sent_goes_with_it(void)
     UNIT_CHECK(hak_run_of(large) == NULL);
     become(main_thread);
     census_check(held, BLOCKS);
-    give_all(20, BLOCKS);
+    give_all(40, BLOCKS);
     hak_sweep_everything();
 }
 

@@ -15,14 +15,15 @@ static void keep(int i) {
     free(kept[i]);
     kept[i] = malloc(200);
 }
-int main(void) {
+int main(int argc, char **argv) {
     struct pollfd input = {0, POLLIN, 0};
     for (int i = 0; i < 1000; i++) {
         keep(i);
     }
     puts("ready");
     fflush(stdout);
-    while (poll(&input, 1, 0) == 0) {
+    (void)argv;
+    while (poll(&input, 1, argc > 1 ? -1 : 0) == 0) {
         for (int i = 0; i < 1000; i++) {
             keep(i);
         }
@@ -67,7 +68,8 @@ fn samples_have_their_ages_and_sampling_stays_on() {
     said.ended_with(0).says("keep (keeper) < main (keeper)");
     assert_eq!(said.errors, "");
 
-    let sampled = Waiting::start(command.env("HAKMEM_SAMPLE_BYTES", "1K"));
+    // With an argument, it only waits: all its blocks are still there at each look.
+    let sampled = Waiting::start(command.arg("wait").env("HAKMEM_SAMPLE_BYTES", "1K"));
     let leaks = ["leaks", &sampled.pid(), "--older", "3600"];
     answer_by_another_clock(&workshop, "100000", &leaks)
         .unwrap()

@@ -113,15 +113,39 @@ static void alignments_beyond_superslabs_hold(void)
     UNIT_EQUAL(hak_arena.mapping_bytes, 0);
 }
 
-// The first slot is NULL's: what can begin there alone is refused, and nothing is left behind.
+static const char *start_at(uint64_t slot)
+{
+    return (
+        const char
+            *)(uintptr_t)(slot
+                          << HAK_SUPER_LOG2); // the lower bits of an address say which slot it has
+}
+
+// All places at such an alignment have slots that are used; nothing is left behind.
 static void a_start_whose_slot_is_used_is_refused(void)
 {
+    enum { APART = 8 };
+    const uint64_t slots = hak_map_slot_count();
+    bool *is_taken = calloc(slots, sizeof *is_taken);
+    UNIT_CHECK(is_taken != NULL);
+    for (uint64_t slot = 0; slot < slots; slot += APART) {
+        is_taken[slot] = !slot_used(start_at(slot));
+        if (is_taken[slot]) {
+            hak_map_use(start_at(slot), SUPER(1));
+        }
+    }
     const uint64_t used = slots_used();
     const size_t mapped = hak_fake.mapped_bytes;
-    UNIT_CHECK(hak_mapping_make(HAK_MIB(5), hak_map_slot_count() << HAK_SUPER_LOG2, false) == NULL);
+    UNIT_CHECK(hak_mapping_make(HAK_MIB(5), SUPER(APART), false) == NULL);
     UNIT_EQUAL(slots_used(), used);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     UNIT_EQUAL(hak_arena.mapping_bytes, 0);
+    for (uint64_t slot = 0; slot < slots; slot += APART) {
+        if (is_taken[slot]) {
+            hak_map_forget(start_at(slot), SUPER(1));
+        }
+    }
+    free(is_taken);
 }
 
 // Without the memory for descriptors, of which a mapping may need more at any time.

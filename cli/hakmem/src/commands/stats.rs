@@ -7,7 +7,7 @@ use clap::Args;
 use hakmem_heap::figures::{CacheFigures, ClassFigures, Figures};
 use hakmem_heap::heap::Owner;
 use hakmem_lab::error::Result;
-use hakmem_lab::render::number::bytes;
+use hakmem_lab::render::number::{bytes, counted};
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use std::cmp::Reverse;
 use std::process::ExitCode;
@@ -136,8 +136,9 @@ fn totals(figures: &Figures, form: Form) -> String {
     let rest = totals.mapped_bytes.saturating_sub(known);
     row("never used", rest, "rests of slabs and runs".into());
     let superslabs = format!(
-        "{} superslabs, {} mappings",
-        totals.superslab_count, totals.mapping_count
+        "{}, {}",
+        counted(totals.superslab_count, "superslab"),
+        counted(totals.mapping_count, "mapping")
     );
     row("mapped", totals.mapped_bytes, superslabs);
     row(

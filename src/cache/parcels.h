@@ -22,8 +22,8 @@ HAK_INTERNAL extern struct hak_pool_shelf hak_parcels;
 // Take an empty parcel.
 HAK_INTERNAL struct hak_parcel *hak_parcel_make(struct hak_cache *cache)
     HAK_REQUIRES(&cache->owner.lock);
-// How many blocks of `bytes` a parcel takes: as many as the owner's magazine has room for once it has grown, up to 64 KiB. It opens
-// a parcel as a whole.
+// How many blocks of `bytes` a parcel takes. The owner opens a parcel as a whole, and its magazine, once it has grown, has room for
+// 62 blocks at most of more than 512 bytes. docs/decisions/0003.
 HAK_INLINE uint32_t hak_parcel_most(uint32_t bytes)
 {
     return bytes <= HAK_UNIT_BYTES / 128 ? HAK_PARCEL_BLOCKS : HAK_PARCEL_BLOCKS / 2;

@@ -62,11 +62,10 @@ static char *map_anywhere(size_t bytes)
     size_t after = HAK_SUPER_BYTES - before;
     hak_unreleased_drop(start, before, false, true);
     hak_unreleased_drop(aligned + bytes, after, false, true);
-    if (hak_map_find_slot(hak_map_slot_of(aligned)) != hak_map_slot_of(aligned)) {
+    if (!hak_map_try_use(aligned, bytes)) {
         hak_unreleased_drop(aligned, bytes, false, true);
         return NULL;
     }
-    hak_map_use(aligned, bytes);
     return aligned;
 }
 

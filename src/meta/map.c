@@ -242,6 +242,16 @@ void hak_map_use(const char *start, size_t bytes)
     slots_set(hak_map_slot_of(start), slots_used(start, bytes), true);
 }
 
+bool hak_map_try_use(const char *start, size_t bytes)
+{
+    const uint64_t slot = hak_map_slot_of(start);
+    const bool is_free = hak_map_find_slot(slot) == slot;
+    if (is_free) {
+        hak_map_use(start, bytes);
+    }
+    return is_free;
+}
+
 // Purge the pages of `units` in which no slot is used any more, except the page of next_slot: where each block has a mapping of
 // its own, the whole table would become resident in time. Entries of free slots are zeros, or nobody reads them.
 static void units_purge(uint64_t slot, uint64_t count)

@@ -140,6 +140,8 @@ HAK_INLINE struct hak_super *hak_map_super(const void *p)
 // Mark slots used or free: all that a mapping in our window covers; for one outside, that of its start.
 HAK_INTERNAL void hak_map_use(const char *start, size_t bytes);
 HAK_INTERNAL void hak_map_forget(const char *start, size_t bytes);
+// Mark them used if the first one is free. False: another mapping uses it.
+HAK_INTERNAL bool hak_map_try_use(const char *start, size_t bytes);
 // Update the slots of a published mapping that grows or shrinks in place. False if other mappings use the slots that it needs.
 HAK_INTERNAL bool hak_map_resize(const char *start, size_t old_bytes, size_t bytes);
 // The first free slot at or after `slot`; the first of `count` free slots in a row, from next_slot on and around.

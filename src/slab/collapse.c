@@ -55,9 +55,11 @@ static struct small_pages choose_in(struct hak_super *super)
     HAK_REQUIRES(&hak_arena.lock) HAK_UNPROVEN
 {
     struct small_pages pages = {.units = 0};
-    struct hak_shard *shard = NULL;
-    if (super->is_mapping || super->mapped_at < hak_load_relaxed(&shared_before) ||
-        (shard = hak_arena_try_shard_of(super)) == NULL) {
+    if (super->is_mapping || super->mapped_at < hak_load_relaxed(&shared_before)) {
+        return pages;
+    }
+    struct hak_shard *shard = hak_arena_try_shard_of(super);
+    if (shard == NULL) {
         return pages;
     }
     const uint64_t no =

@@ -44,41 +44,29 @@ static void unreleased_ended(struct hak_unreleased_range *range)
     spare_locked(HAK_LIST_ITEM(range, struct hak_super, unreleased));
 }
 
-// May the mapping begin at `aligned`? Outside the window, the map knows it by the slot of its start, which becomes used.
-static bool may_begin_locked(const char *start, const char *aligned, size_t bytes)
-    HAK_REQUIRES(&hak_arena.lock)
-{
-    const uint64_t slot = hak_map_slot_of(aligned);
-    if (aligned == start || hak_map_slot(start) != UINT64_MAX) {
-        return true;
-    }
-    if (hak_map_find_slot(slot) != slot || !hak_map_commit(aligned, bytes)) {
-        return false;
-    }
-    hak_map_use(aligned, bytes);
-    return true;
-}
-
 // How many places outside the window are tried, each with another slot.
 enum { ALIGNED_TRIES = 8 };
 
-// Map extra room for an alignment beyond superslab size, and give the ends back.
+// Map extra room for an alignment beyond superslab size, and give the ends back. Outside the window, the map knows a mapping by the
+// slot of its start, and the ends have none.
 static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&hak_arena.lock)
 {
     if (alignment <= HAK_SUPER_BYTES) {
         return hak_addresses_take(bytes, NULL);
     }
     const size_t own = hak_align_up(bytes, HAK_SUPER_BYTES);
-    char *start = NULL;
-    for (unsigned tries = 0;
-         tries < ALIGNED_TRIES && (start = hak_addresses_take(own + alignment, NULL)) != NULL;
-         tries++) {
+    for (unsigned tries = 0; tries < ALIGNED_TRIES; tries++) {
+        char *start = hak_addresses_take(own + alignment, NULL);
+        if (start == NULL) {
+            return NULL;
+        }
         char *aligned = (char *)hak_align_up((uintptr_t)start, alignment);
-        char *end = start + own + alignment;
-        if (may_begin_locked(start, aligned, own)) {
-            const bool has_slots = hak_map_slot(start) != UINT64_MAX;
-            hak_addresses_drop(start, (size_t)(aligned - start));
-            hak_unreleased_drop(aligned + own, (size_t)(end - aligned) - own, has_slots, true);
+        const size_t before = (size_t)(aligned - start);
+        const bool is_inside = hak_map_slot(start) != UINT64_MAX;
+        if (is_inside || before == 0 ||
+            (hak_map_commit(aligned, own) && hak_map_try_use(aligned, own))) {
+            hak_addresses_drop(start, before);
+            hak_unreleased_drop(aligned + own, alignment - before, is_inside, true);
             hak_unreleased_drop(aligned + bytes, own - bytes, false, true);
             return aligned;
         }

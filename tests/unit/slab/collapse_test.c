@@ -229,8 +229,8 @@ static void release_all(void)
     hak_fake.on_collapse = NULL;
     free_and_trim();
     UNIT_CHECK(hak_map_super(base) != NULL);
-    UNIT_EQUAL(hak_arena.super_bytes,
-               2 * HAK_SUPER_BYTES); // the other one has the slab that is being made
+    // The other one has the slab that is being made.
+    UNIT_EQUAL(hak_arena.super_bytes, 2 * HAK_SUPER_BYTES);
 }
 
 // The program could map its own memory there, and the collapse would be of that.

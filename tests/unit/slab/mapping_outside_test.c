@@ -113,12 +113,10 @@ static void alignments_beyond_superslabs_hold(void)
     UNIT_EQUAL(hak_arena.mapping_bytes, 0);
 }
 
+// An address with this slot: its lower bits count.
 static const char *start_at(uint64_t slot)
 {
-    return (
-        const char
-            *)(uintptr_t)(slot
-                          << HAK_SUPER_LOG2); // the lower bits of an address say which slot it has
+    return (const char *)(uintptr_t)(slot << HAK_SUPER_LOG2);
 }
 
 // All places at such an alignment have slots that are used; nothing is left behind.

@@ -1,3 +1,4 @@
+// native only: qemu has no list of a thread's robust mutexes
 // The cache of a thread that ended without our destructor ends by a later look if its lock is held during the first ones, as by
 // a sweep or a thread that sends blocks: the kernel tells only once that the thread has ended.
 #include <pthread.h>

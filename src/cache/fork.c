@@ -89,6 +89,7 @@ static void live_on_in_child(struct hak_cache *cache)
 
 static void go_on_in_child(void)
 {
+    hak_nested_forked();
     if (was_unlocked()) {
         live_on_in_child(hak_cache_self);
         return;

@@ -59,22 +59,38 @@ void hak_nested_end(void *before)
     }
 }
 
+// Map the small heap, which `may_exist`. Returns the new state.
+static uint32_t map_it(bool may_exist)
+{
+    bool is_taken = false;
+    const bool is_mapped =
+        hak_os_map_at(hak_map.window, HAK_SUPER_BYTES, &is_taken) == (void *)hak_map.window;
+    const bool is_there = is_mapped || (may_exist && is_taken);
+    const uint32_t state = is_there ? HAK_NESTED_READY : HAK_NESTED_REFUSED;
+    hak_store_release(&hak_nested_state, state); // pairs with: is_ready
+    return state;
+}
+
+// The thread that was mapping the small heap may not exist in the child, and may have mapped it before the fork.
+void hak_nested_forked(void)
+{
+    if (!hak_is_nested && hak_load_relaxed(&hak_nested_state) == HAK_NESTED_BUSY) {
+        map_it(true);
+    }
+}
+
 // Map the small heap, unless another thread has. False: it cannot be mapped.
 static bool is_ready(void)
 {
     uint32_t state = HAK_NESTED_NONE;
-    // pairs with: is_ready
+    // pairs with: map_it
     if (hak_cas_acquire(&hak_nested_state, &state, HAK_NESTED_BUSY)) {
-        bool is_taken;
-        const bool is_mapped =
-            hak_os_map_at(hak_map.window, HAK_SUPER_BYTES, &is_taken) == (void *)hak_map.window;
-        state = is_mapped ? HAK_NESTED_READY : HAK_NESTED_REFUSED;
-        hak_store_release(&hak_nested_state, state); // pairs with: is_ready
+        state = map_it(false);
     }
-    // Another thread maps it: wait as long as that call may take. In a forked child, that thread may not exist.
+    // Another thread maps it: wait as long as that call may take. A child made without fork's handlers may not have that thread.
     for (unsigned looks = 0; state == HAK_NESTED_BUSY && looks < 100; looks++) {
         hak_os_wait(&hak_nested_state, HAK_NESTED_BUSY, 1);
-        state = hak_load_acquire(&hak_nested_state); // pairs with: is_ready
+        state = hak_load_acquire(&hak_nested_state); // pairs with: map_it
     }
     return state == HAK_NESTED_READY;
 }

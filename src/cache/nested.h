@@ -40,6 +40,9 @@ HAK_INTERNAL void *hak_nested_alloc(struct hak_request request);
 HAK_INTERNAL void hak_nested_free(void *block);
 HAK_INTERNAL size_t hak_nested_usable(const void *block);
 
+// In the child of a fork.
+HAK_INTERNAL void hak_nested_forked(void);
+
 // Does the small heap exist, and does `block` lie in it?
 HAK_INTERNAL extern _Atomic(uint32_t) hak_nested_state;
 enum hak_nested_states { HAK_NESTED_NONE, HAK_NESTED_BUSY, HAK_NESTED_READY, HAK_NESTED_REFUSED };

@@ -36,6 +36,20 @@ static void a_thread_without_a_cache_has_none_afterwards(void)
     UNIT_CHECK(hak_cache_self != &hak_cache_nobody);
 }
 
+// The thread that was mapping the small heap while another one forked does not exist in the child.
+static void a_forked_child_has_the_small_heap_too(void)
+{
+    for (unsigned round = 0; round < 2; round++) { // not mapped yet, and mapped
+        hak_store_relaxed(&hak_nested_state, HAK_NESTED_BUSY);
+        hak_nested_forked();
+        lock_all();
+        void *block = hak_malloc(100);
+        UNIT_CHECK(block != NULL && hak_nested_owns(block));
+        hak_free(block);
+        unlock_all();
+    }
+}
+
 static void all_of_the_family_works_with_everything_locked(void)
 {
     char *of_the_program = hak_malloc(100);
@@ -113,6 +127,7 @@ static void one_that_is_free_is_not_freed_again(void)
 int main(void)
 {
     a_thread_without_a_cache_has_none_afterwards();
+    a_forked_child_has_the_small_heap_too();
     all_of_the_family_works_with_everything_locked();
     what_was_freed_inside_is_free_with_the_next_slow_path();
     the_small_heap_ends_and_is_used_again();

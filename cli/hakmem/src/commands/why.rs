@@ -146,6 +146,7 @@ fn report(arguments: &Arguments, opened: &Opened, to_save: Option<Planned>) -> R
         })
         .collect();
     let mut pins: Vec<Pin> = opened.whole(pins)?;
+    fit(&mut pins, sparse);
     pins.sort_by(|a, b| b.pinned_bytes.total_cmp(&a.pinned_bytes));
     if arguments.json {
         let failures = refusals::as_json(&heap.failures, &mut names);
@@ -220,6 +221,21 @@ fn pins(profile: &Profile, heap: &Heap, pinning: &HashMap<u64, f64>) -> HashMap<
     found
 }
 
+/// The totals are exact, and samples only estimate who has which part. So together the parts are no more than the total.
+fn fit(pins: &mut [Pin], sparse: Sparse) {
+    let most = |total: u64, sum: f64| (total as f64 / sum).min(1.0);
+    let of_bytes = most(
+        sparse.free_bytes,
+        pins.iter().map(|pin| pin.pinned_bytes).sum(),
+    );
+    let of_blocks = most(sparse.blocks, pins.iter().map(|pin| pin.blocks).sum());
+    for pin in pins {
+        pin.pinned_bytes *= of_bytes;
+        pin.pinned_off *= of_bytes;
+        pin.blocks *= of_blocks;
+    }
+}
+
 fn text(
     (title, named): (&str, &Snapshot),
     sparse: Sparse,
@@ -272,4 +288,32 @@ fn text(
     }
     lines.push("\nThat much could be purged if these blocks lay together in other slabs.".into());
     lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fitted(parts: [f64; 2]) -> Vec<f64> {
+        let mut pins = parts.map(|part| Pin {
+            pinned_bytes: part,
+            blocks: part / 10.0,
+            ..Pin::default()
+        });
+        let sparse = Sparse {
+            free_bytes: 1000,
+            blocks: 50,
+            ..Sparse::default()
+        };
+        fit(&mut pins, sparse);
+        pins.iter()
+            .flat_map(|pin| [pin.pinned_bytes, pin.blocks])
+            .collect()
+    }
+
+    #[test]
+    fn parts_are_no_more_than_the_total() {
+        assert_eq!(fitted([300.0, 100.0]), [300.0, 30.0, 100.0, 10.0]);
+        assert_eq!(fitted([1500.0, 500.0]), [750.0, 37.5, 250.0, 12.5]);
+    }
 }

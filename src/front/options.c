@@ -185,26 +185,6 @@ static struct spelling spell(const struct hak_setting *setting, const char *name
     return spelling;
 }
 
-// A value as a user would write it.
-static struct spelling value_text(const struct hak_option_row *option)
-{
-    struct spelling spelling = {""};
-    const uint64_t value = hak_load_relaxed(value_of(option));
-    if (option->kind != HAK_OPTION_CHOICE && option->kind != HAK_OPTION_NUMBER) {
-        memcpy(spelling.text, value != 0 ? "on" : "off", value != 0 ? 3 : 4);
-    } else if (option->kind == HAK_OPTION_CHOICE) {
-        const char *word = option->unit;
-        for (uint64_t i = 0; i < value; i++) {
-            word = strchr(word, '|') + 1;
-        }
-        const size_t length = strcspn(word, "|");
-        memcpy(spelling.text, word, length < sizeof spelling.text ? length : 0);
-    } else {
-        hak_format(spelling.text, sizeof spelling.text, "%z", (size_t)value);
-    }
-    return spelling;
-}
-
 static void complain_of_value(const struct hak_setting *setting,
                               const struct hak_option_row *option,
                               const char *value)
@@ -223,12 +203,11 @@ static void complain_of_value(const struct hak_setting *setting,
                    (size_t)option->least,
                    (size_t)option->most);
     }
-    hak_say("%s%s=%s is %s; using %s",
+    hak_say("%s%s=%s is %s; ignored",
             setting->place,
             spell(setting, option->name, strlen(option->name)).text,
             value,
-            wanted,
-            value_text(option).text);
+            wanted);
 }
 
 static void complain_of_name(const struct hak_setting *setting, const char *name, size_t length)

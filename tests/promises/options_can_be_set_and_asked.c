@@ -80,10 +80,9 @@ static void check_environment(void)
     static char list[] = "HAKMEM_OPTIONS=check_=on,nothing_like_it=1";
     static char *const settings[] = {decay, dirty, check, parcel, name, mode, list, NULL};
     static const char *const complaints[] = {
-        ("hakmem: HAKMEM_DIRTY_BYTES=lots is not a number from 0 to 1099511627776; using "
-         "2097152\n"),
-        "hakmem: HAKMEM_CHECK=2 is neither on nor off; using off\n",
-        "hakmem: HAKMEM_PARCEL_BYTES=1Mx is not a number from 64 to 16777216; using 65536\n",
+        "hakmem: HAKMEM_DIRTY_BYTES=lots is not a number from 0 to 1099511627776; ignored\n",
+        "hakmem: HAKMEM_CHECK=2 is neither on nor off; ignored\n",
+        "hakmem: HAKMEM_PARCEL_BYTES=1Mx is not a number from 64 to 16777216; ignored\n",
         "hakmem: HAKMEM_DEKAY_MS is not an option, the nearest one is HAKMEM_DECAY_MS; ",
         "hakmem: HAKMEM_MODE=fast is none of ",
         "hakmem: HAKMEM_OPTIONS: check_ is not an option, the nearest one is check; ",

@@ -80,7 +80,7 @@ fn a_setting_that_the_library_does_not_take_is_not_measured() {
     }
     let mut command = workshop.command(&["compare", "-n", "1", "-a", "hakmem,glibc", "--", "true"]);
     command.env("HAKMEM_DECAY_MS", "abc");
-    let line = "hakmem: HAKMEM_DECAY_MS=abc is not a number from 0 to 3600000; using 500";
+    let line = "hakmem: HAKMEM_DECAY_MS=abc is not a number from 0 to 3600000; ignored";
     support::answer(command).is_one_line(2, line);
     let taken = [
         "compare",

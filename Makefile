@@ -11,7 +11,7 @@ all: configure                ## build the library, the command line and the ben
 configure:
 	@command -v cmake >/dev/null && command -v ninja >/dev/null \
 	    || { echo "make: cmake and ninja are missing; tools/setup build installs them" >&2; exit 2; }
-	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) --log-level=NOTICE >/dev/null
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)" --log-level=NOTICE >/dev/null
 
 test:                         ## the whole test suite; installs what it needs
 	@tools/setup build

@@ -2,10 +2,10 @@
 # What `make install` installs can be used: by CMake and by pkg-config, shared and as an archive,
 # and from another place than the one it was installed for.
 #
-#   tests/install/run.sh BUILD_FOLDER
+#   tests/install/consumers.sh BUILD_FOLDER
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-build=${1:?usage: run.sh BUILD_FOLDER}
+build=${1:?usage: consumers.sh BUILD_FOLDER}
 command -v pkg-config >/dev/null || exit 77
 
 root=$(mktemp -d)
@@ -52,6 +52,18 @@ expect_documents() {
         [ -s "$prefix/share/doc/hakmem/$name" ] ||
             { echo "$name is named, and not installed" >&2; exit 1; }
     done
+}
+
+# The Makefile passes a prefix on as it is; cmake and ninja only say what they were called with.
+expect_prefix() {
+    local tool
+    mkdir "$root/said"
+    for tool in cmake ninja; do
+        printf '#!/bin/sh\nprintf "%%s\\n" "$@" >&2\n' >"$root/said/$tool"
+        chmod +x "$root/said/$tool"
+    done
+    PATH=$root/said:$PATH make -s -C "$here/../.." configure PREFIX="/a prefix" 2>"$root/log"
+    grep -qxF -- "-DCMAKE_INSTALL_PREFIX=/a prefix" "$root/log" || { cat "$root/log" >&2; exit 1; }
 }
 
 by_cmake() {
@@ -127,6 +139,7 @@ expect_soname
 expect_api_pages
 expect_pages
 expect_documents
+expect_prefix
 by_cmake
 by_pkg_config
 without_a_call

@@ -30,6 +30,7 @@ install(FILES "${PROJECT_BINARY_DIR}/objects/hakmem.pc" DESTINATION "${CMAKE_INS
 install(FILES README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md RELEASING.md SECURITY.md LICENSE
     DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY docs contrib DESTINATION "${CMAKE_INSTALL_DOCDIR}" PATTERN man3 EXCLUDE)
+install(DIRECTORY tests/models DESTINATION "${CMAKE_INSTALL_DOCDIR}/tests") # docs/concurrency.md links to them
 
 # The pages of the C API, and for each other function of a page a line that leads to the page.
 file(GLOB api_pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/man3/*.3")

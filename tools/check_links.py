@@ -53,34 +53,36 @@ def targets_in(text: str) -> Iterator[tuple[int, str]]:
         yield prose.count("\n", 0, found.start()) + 1, found[1] or found[2]
 
 
-def problem_of(page: Path, target: str) -> str:
+def problem_of(root: Path, page: Path, target: str) -> str:
     """What is wrong with the link, or an empty text."""
     name, _, anchor = unquote(target).partition("#")
     path = page.parent / name if name else page
     if not path.exists():
         return f"there is no {name}"
-    if path.resolve() != ROOT and ROOT not in path.resolve().parents:
+    if path.resolve() != root and root not in path.resolve().parents:
         return f"{name} lies outside the project"
     if anchor and path.suffix == ".md" and anchor not in anchors_in(path.read_text()):
         return f"{path.name} has no heading #{anchor}"
     return ""
 
 
-def problems_of(page: Path) -> Iterator[str]:
+def problems_of(root: Path, page: Path) -> Iterator[str]:
     for line, target in targets_in(page.read_text()):
-        if not ELSEWHERE.match(target) and (problem := problem_of(page, target)):
-            yield f"{page.relative_to(ROOT)}:{line}: {problem}"
+        if not ELSEWHERE.match(target) and (problem := problem_of(root, page, target)):
+            yield f"{page.relative_to(root)}:{line}: {problem}"
 
 
-def documents() -> list[Path]:
-    found = [*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md"))]
-    return sorted(path for path in found if not BUILT.intersection(path.relative_to(ROOT).parts))
+def documents(root: Path) -> list[Path]:
+    found = [*root.glob("*.md"), *(path for folder in FOLDERS for path in (root / folder).rglob("*.md"))]
+    return sorted(path for path in found if not BUILT.intersection(path.relative_to(root).parts))
 
 
 def main() -> int:
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    pages = documents()
-    problems = [problem for page in pages for problem in problems_of(page)]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("root", nargs="?", type=Path, default=ROOT, help="the sources, or an installed share/doc/hakmem")
+    root = parser.parse_args().root.resolve()
+    pages = documents(root)
+    problems = [problem for page in pages for problem in problems_of(root, page)]
     print("\n".join(problems) or f"links: ok ({len(pages)} documents)")
     return 1 if problems else 0
 

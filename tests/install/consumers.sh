@@ -52,6 +52,7 @@ expect_documents() {
         [ -s "$prefix/share/doc/hakmem/$name" ] ||
             { echo "$name is named, and not installed" >&2; exit 1; }
     done
+    "$here/../../tools/check_links.py" "$prefix/share/doc/hakmem" >"$root/log" || { cat "$root/log" >&2; exit 1; }
 }
 
 # The Makefile passes a prefix on as it is; cmake and ninja only say what they were called with.

@@ -78,6 +78,7 @@ fn every_command_has_examples_a_page_and_completions() {
     for file in ["hakmem.bash", "_hakmem", "hakmem.fish"] {
         let text = std::fs::read_to_string(workshop.path("pages").join(file)).unwrap();
         assert!(text.contains("ignore-output"), "{file}");
+        assert!(!text.contains("replay-inside"), "{file}: a hidden command");
     }
 }
 

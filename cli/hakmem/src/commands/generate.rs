@@ -22,7 +22,7 @@ pub struct Arguments {
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let explain = |error| failed!("{}: {error}", arguments.folder.shown());
     fs::create_dir_all(&arguments.folder).map_err(explain)?;
-    let mut command = Cli::command();
+    let mut command = without_hidden(&Cli::command());
     command.build();
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         let mut completions = Vec::new();
@@ -35,6 +35,14 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     command.build();
     pages(&command, &arguments.folder).map_err(explain)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The commands that users may call: completions would offer hidden ones as well, and clap cannot take a command away.
+fn without_hidden(all: &Command) -> Command {
+    let shown = manual::visible(all).cloned();
+    Command::new("hakmem")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommands(shown)
 }
 
 /// The same commands without `help`, whose pages would repeat those of all others.

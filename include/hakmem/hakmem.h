@@ -48,7 +48,8 @@ HAKMEM_API void hak_free(void *block);
 // `bytes` must be the requested size; a wrong one is reported with HAKMEM_CHECK=1.
 HAKMEM_API void hak_free_sized(void *block, size_t bytes);
 HAKMEM_API void hak_free_aligned_sized(void *block, size_t alignment, size_t bytes);
-// `alignment` is any power of two; `bytes` need not be a multiple of it.
+// `alignment` is any power of two, for hak_posix_memalign one of at least sizeof(void *); `bytes` need not be a
+// multiple of it.
 HAKMEM_API void *hak_aligned_alloc(size_t alignment, size_t bytes)
     __attribute__((malloc, alloc_align(1), alloc_size(2)));
 HAKMEM_API int hak_posix_memalign(void **block, size_t alignment, size_t bytes);

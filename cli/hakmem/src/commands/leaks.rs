@@ -56,7 +56,7 @@ pub struct Arguments {
         value_name = "PID|PROGRAM"
     )]
     subject: Vec<OsString>,
-    /// A core dump instead of a process
+    /// A core dump or a snapshot instead of a process
     #[arg(long, value_name = "FILE", conflicts_with = "exit")]
     core: Option<PathBuf>,
     /// Run a program, and show what is allocated when it ends

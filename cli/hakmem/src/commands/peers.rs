@@ -30,7 +30,7 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Build allocators from their newest sources; takes a few minutes the first time
+    /// Build allocators from the releases in bench/peers; takes a few minutes the first time
     #[command(
         after_help = "Examples:\n  hakmem peers install\n  hakmem peers install jemalloc -j 1"
     )]

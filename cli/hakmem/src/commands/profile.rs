@@ -32,7 +32,7 @@ Examples:
 
 Figures are estimates from samples, one per 512 KiB unless --every says otherwise; ± is two standard
 deviations. Sampling costs nothing while it is off. While it is on, it costs real programs some 2 %,
-and loops that only allocate 8 to 27 %. docs/profiling.md has figures.";
+and loops that only allocate 5 to 10 %. docs/profiling.md has figures.";
 
 const SECONDS: f64 = 10.0;
 

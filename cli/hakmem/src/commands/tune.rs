@@ -23,7 +23,7 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   hakmem tune -- ./server --bench
-  HAKMEM_PROFILE=hakmem.profile ./server
+  HAKMEM_PROFILE=hakmem.profile hakmem run -- ./server
   hakmem tune --explain hakmem.profile
 
 The score of a run is its processor time plus an eighth of a processor for each resident gigabyte.

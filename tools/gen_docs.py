@@ -52,14 +52,17 @@ OPTIONS_INTRODUCTION = """\
 An option gets its value from these sources. A later one overrules an earlier one.
 
 1. The mode, `HAKMEM_MODE` (below): a set of defaults for a purpose.
-2. The file named by `HAKMEM_CONFIG`, with a line `name = value` for each option; `#` begins a comment.
-3. A list in `HAKMEM_OPTIONS`: `name=value`, separated by commas.
-4. The variable `HAKMEM_` and the option's name in capitals.
-5. The program, by `hak_option_set("name", value)`, if the column "at run time" says yes.
+2. The file named by `HAKMEM_PROFILE`, which `hakmem tune` has written ([learning.md](learning.md)).
+3. The file named by `HAKMEM_CONFIG`, with a line `name = value` for each option; `#` begins a comment.
+4. A list in `HAKMEM_OPTIONS`: `name=value`, separated by commas.
+5. The variable `HAKMEM_` and the option's name in capitals.
+6. The program, by `hak_option_set("name", value)`, if the column "at run time" says yes.
 
-A number is decimal; `K`, `M` or `G` after it stand for 1,024, 1,024² and 1,024³. A switch is `on` or `off`, 1 or
-0. An unknown name or a wrong value is reported in one line on stderr, with the nearest name, and the default
-is kept. An empty variable counts as unset. Programs that run with another user's rights (set-user-ID) ignore all sources.
+Files and lists have the names without `HAKMEM_`, and at most 8,190 characters. A number is decimal; `K`, `M` or
+`G` after it stand for 1,024, 1,024² and 1,024³. An address begins with `0x`. A switch is `on` or `off`, 1 or 0. An unknown name
+or a wrong value is reported in one line on stderr, and ignored; if an option has nearly that name, the line names it. An empty
+variable counts as unset. In programs that run with another user's rights (set-user-ID) only the
+program itself sets options.
 `hakmem options` prints the values in force here and who set them, `hakmem options PID` those of a running process.
 
 Some defaults depend on the available memory and processors: the machine's, or the limits of the process's

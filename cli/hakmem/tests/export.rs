@@ -53,6 +53,35 @@ fn each_metric_has_its_help_and_type() {
 }
 
 #[test]
+fn each_metric_is_explained() {
+    let workshop = Workshop::open();
+    let process = holds(&workshop);
+    let answer = workshop.hakmem(&["export", &process.pid(), "--prometheus"]);
+    let pages = concat!(
+        include_str!("../../../docs/statistics.md"),
+        include_str!("../../../docs/monitoring.md")
+    );
+    for line in answer
+        .ended_with(0)
+        .output
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+    {
+        let name = line.split('{').next().unwrap();
+        let figure = name
+            .trim_start_matches("hakmem_")
+            .trim_start_matches("class_")
+            .trim_end_matches("_total");
+        assert!(
+            [name, figure]
+                .iter()
+                .any(|word| pages.contains(&format!("`{word}`"))),
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn a_file_has_the_same_and_is_whole() {
     let workshop = Workshop::open();
     let process = holds(&workshop);

@@ -79,7 +79,8 @@ static bool parse_way(const char *word, unsigned *ways)
     const char *c = word + strlen(align);
     uint64_t alignment;
     if (!hak_number_take(&c, 10, &alignment) || *c != '\0' || !hak_is_power_of_two(alignment) ||
-        alignment > HAK_SITE_ALIGN_MAX) {
+        alignment < HAK_MALLOC_ALIGNMENT || alignment > HAK_SITE_ALIGN_MAX ||
+        HAK_WAYS_ALIGN_LOG2(*ways) != 0) {
         return false;
     }
     *ways |= hak_highest_bit(alignment) << HAK_WAY_ALIGN_BIT;

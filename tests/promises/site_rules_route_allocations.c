@@ -175,6 +175,8 @@ static void check_api(void)
     HT_API(hak_site_rule);
     HT_CHECK(!api_hak_site_rule("main", "nowhere"), "a way that does not exist was taken");
     HT_CHECK(!api_hak_site_rule("main", "short,long"), "a contradiction was taken");
+    HT_CHECK(!api_hak_site_rule("main", "align=8"), "less than every block's alignment was taken");
+    HT_CHECK(!api_hak_site_rule("main", "align=64,align=512"), "two alignments were taken");
     HT_CHECK(!api_hak_site_rule("program+xyz", "long"), "an offset that is no number was taken");
     HT_CHECK(api_hak_site_rule("program+0x10-0x20", "long"), "a range was refused");
     HT_CHECK(api_hak_site_rule("take_lasting", "long"), "a function was refused");

@@ -45,6 +45,19 @@ struct hak_cache *hak_start_thread(const void *block)
     return may && start_tables() ? hak_thread_cache(block) : NULL;
 }
 
+// Every call must be seen: let the heaps follow that were made before this was known, those that have ended, too, as they may come
+// back. A thread's cache follows by itself (direct.h).
+static void start_heaps(void)
+{
+    hak_lock_take(&hak_registry.lock);
+    HAK_EACH_CACHE (cache) {
+        if (cache->owner.role == HAK_ROLE_HEAP) {
+            hak_direct_follow(cache);
+        }
+    }
+    hak_lock_drop(&hak_registry.lock);
+}
+
 void hak_start_process(void)
 {
     if (hak_os_start()) {
@@ -53,6 +66,7 @@ void hak_start_process(void)
     hak_thread_start(); // now, because the program may use up all keys before it allocates
     hak_fork_start();
     hak_hook_start();
+    start_heaps();
     struct hak_cache *cache = hak_cache_self;
     if (cache == &hak_cache_nobody) {
         return; // nothing was allocated before the options were known

@@ -143,8 +143,8 @@ def option_of(kind: str, fields: list[str]) -> Option:
     if kind == "TEXT":
         name, values, text = fields
         return Option(name, "off", f"`{values.replace('|', chr(92) + '|')}`", False, text)
-    name, text = fields
-    return Option(name, "off", "on, off, a file", True, text)
+    name, when, text = fields
+    return Option(name, "off", "on, off, a file", when == "AT_ANY_TIME", text)
 
 
 def read_options(path: Path) -> tuple[list[Option], list[Mode]]:

@@ -28,7 +28,7 @@ static _Atomic(uint64_t) *value_of(const struct hak_option_row *option)
 // Copies, because programs overwrite their environment.
 enum { TEXT_BYTES = 128 };
 static struct {
-#define HAK_FILE(name, help)         char name[PATH_MAX];
+#define HAK_FILE(name, when, help)   char name[PATH_MAX];
 #define HAK_TEXT(name, values, help) char name[TEXT_BYTES];
 #include "base/options.def"
 } files;
@@ -44,7 +44,7 @@ static struct place file_place(const _Atomic(uint64_t) *option)
     if (option == &hak_options.name) {                        \
         return (struct place){files.name, sizeof files.name}; \
     }
-#define HAK_FILE(name, help)         PLACE(name)
+#define HAK_FILE(name, when, help)   PLACE(name)
 #define HAK_TEXT(name, values, help) PLACE(name)
 #include "base/options.def"
 #undef PLACE
@@ -147,7 +147,7 @@ bool hak_option_parse(const struct hak_option_row *option, const char *text, uin
 static size_t take_folder(const struct hak_option_row *option, const char *text, struct place place)
 {
     size_t length = 0;
-    if (option->kind == HAK_OPTION_FILE && *text != '/') {
+    if (option->kind == HAK_OPTION_FILE && *text != '/' && *text != '\0') {
         length = hak_os_folder(place.text, place.bytes);
     }
     if (length > 0 && length < place.bytes - 1 && place.text[length - 1] != '/') {
@@ -157,16 +157,22 @@ static size_t take_folder(const struct hak_option_row *option, const char *text,
 }
 
 // A text, or the name of a file: anything that does not begin with a digit.
-static bool take_file(const struct hak_option_row *option, const char *text)
+static bool is_file(const struct hak_option_row *option, const char *text)
 {
     const size_t length = strlen(text);
+    return length > 0 && length < file_place(value_of(option)).bytes &&
+           (*text < '0' || *text > '9');
+}
+
+// Keep the text, or the file's name, of an option that has one; "": none, for a value without it.
+static void keep_file(const struct hak_option_row *option, const char *text)
+{
     const struct place place = file_place(value_of(option));
-    const bool is_name = length > 0 && length < place.bytes && (*text < '0' || *text > '9');
-    if (is_name) {
+    if (place.text != NULL) {
+        const size_t length = strlen(text);
         const size_t folder = take_folder(option, text, place);
         memcpy(place.text + (length < place.bytes - folder ? folder : 0), text, length + 1);
     }
-    return is_name;
 }
 
 // A name as the setting has it: in capitals if that is an environment variable.
@@ -191,8 +197,9 @@ static void complain_of_value(const struct hak_setting *setting,
 {
     char wanted[128];
     if (option->kind == HAK_OPTION_SWITCH || option->kind == HAK_OPTION_FILE) {
-        const bool is_file = option->kind == HAK_OPTION_FILE;
-        hak_format(wanted, sizeof wanted, "neither on nor off%s", is_file ? ", nor a file" : "");
+        const bool may_be_file = option->kind == HAK_OPTION_FILE;
+        hak_format(
+            wanted, sizeof wanted, "neither on nor off%s", may_be_file ? ", nor a file" : "");
     } else if (option->kind == HAK_OPTION_CHOICE || option->kind == HAK_OPTION_TEXT) {
         const bool is_text = option->kind == HAK_OPTION_TEXT;
         hak_format(wanted, sizeof wanted, "%s%s", is_text ? "not " : "none of ", option->unit);
@@ -203,10 +210,13 @@ static void complain_of_value(const struct hak_setting *setting,
                    (size_t)option->least,
                    (size_t)option->most);
     }
+    // Of a longer value the beginning, so that the line has room for what is wrong with it.
+    char shown[128];
+    hak_format(shown, sizeof shown, "%s", value);
     hak_say("%s%s=%s is %s; ignored",
             setting->place,
             spell(setting, option->name, strlen(option->name)).text,
-            value,
+            shown,
             wanted);
 }
 
@@ -244,15 +254,19 @@ void hak_option_take(const struct hak_setting *setting,
                      const char *value)
 {
     const struct hak_option_row *option = hak_option_named(name, name_length);
-    uint64_t number = 1;
     if (option == NULL) {
         if (!is_other_variable(setting, name, name_length)) {
             complain_of_name(setting, name, name_length);
         }
-    } else if (hak_option_parse(option, value, &number) || take_file(option, value)) {
-        hak_defaults_choose(value_of(option), number, setting->source);
-    } else {
+        return;
+    }
+    uint64_t number = 1;
+    const bool is_value = hak_option_parse(option, value, &number);
+    if (!is_value && !is_file(option, value)) {
         complain_of_value(setting, option, value);
+    } else if (hak_option_source_of(value_of(option)) <= setting->source) {
+        keep_file(option, is_value ? "" : value);
+        hak_defaults_choose(value_of(option), number, setting->source);
     }
 }
 

@@ -5,11 +5,22 @@
 #include "base/format.h"
 #include "os/os.h"
 
+// A line may quote anything that a user has set: a line feed in it must not begin a line that looks like ours, nor an escape sequence
+// reach the terminal.
+static void hide_controls(char *text)
+{
+    for (; *text != '\0'; text++) {
+        const unsigned char c = (unsigned char)*text;
+        *text = c < ' ' || c == 127 ? '?' : *text;
+    }
+}
+
 void hak_say_list(const char *format, va_list list)
 {
     char line[512] = "hakmem: "; // a few lines of a terminal; nothing is allocated
     const size_t prefix = sizeof "hakmem: " - 1;
     size_t length = prefix + hak_format_list(line + prefix, sizeof line - prefix - 1, format, list);
+    hide_controls(line);
     line[length++] = '\n';
     hak_os_print(line, length);
 }

@@ -110,6 +110,45 @@ static void check_sources(void)
     close(open);
 }
 
+// The text of an option, as the name of a file, comes from the same source as its value, in whatever order they are read.
+static int see_files(void)
+{
+    HT_CHECK(strcmp(ht_option_info("stats").file, "") == 0, "a file that was overruled is used");
+    HT_CHECK(strcmp(ht_option_info("pressure_ledger").file, "/dev/null") == 0, "overruled");
+    HT_CHECK(strcmp(ht_option_info("ab").file, "decay_ms=300|400") == 0, "overruled");
+    HT_API(hak_option_set);
+    HT_CHECK(!api_hak_option_set("site_rules", 1), "rules can be read too late");
+    return 0;
+}
+
+static void check_files(void)
+{
+    static char stats[] = "HAKMEM_STATS=off";
+    static char ledger[] = "HAKMEM_PRESSURE_LEDGER=/dev/null";
+    static char trial[] = "HAKMEM_AB=decay_ms=300|400";
+    static char list[] = "HAKMEM_OPTIONS=stats=/nowhere/s,pressure_ledger=on,ab=decay_ms=100|200";
+    char *const settings[2][5] = {{stats, ledger, trial, list, NULL},
+                                  {list, trial, ledger, stats, NULL}};
+    for (unsigned i = 0; i < 2; i++) {
+        const char *said = ht_run_again("files", settings[i]);
+        HT_CHECK(strstr(said, "hakmem: HAKMEM_") == NULL, "a setting is refused: %s", said);
+    }
+}
+
+// Whatever a value holds, its complaint is one line, and says what is wrong.
+static void check_odd_values(void)
+{
+    static char two_lines[] = "HAKMEM_CHECK=1\nhakmem: \033[31m";
+    static char digits[4096] = "HAKMEM_DECAY_MS=";
+    memset(digits + strlen(digits), '9', sizeof digits - 1 - strlen(digits));
+    char *const settings[] = {two_lines, digits, NULL};
+    static const char *const complaints[] = {
+        "hakmem: HAKMEM_CHECK=1?hakmem: ?[31m is neither on nor off; using off\n",
+        "99 is not a number from 0 to 3600000; using 500\n",
+        NULL};
+    check_lines(ht_run_again("nothing", settings), complaints);
+}
+
 static void check_empty(void)
 {
     static char mode[] = "HAKMEM_MODE=";
@@ -182,11 +221,16 @@ int main(int count, char **arguments)
     if (count > 1 && strcmp(arguments[1], "nothing") == 0) {
         return 0;
     }
+    if (count > 1 && strcmp(arguments[1], "files") == 0) {
+        return see_files();
+    }
     if (count > 1) {
         return strcmp(arguments[1], "see") == 0 ? see_environment() : see_sources();
     }
     check_environment();
     check_sources();
+    check_files();
+    check_odd_values();
     check_empty();
     check_pipes();
     check_at_run_time();

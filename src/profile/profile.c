@@ -6,7 +6,8 @@
 
 bool hak_profile_start(size_t sample_bytes)
 {
-    if (sample_bytes == 0 || !hak_nested_may_wait()) {
+    if (sample_bytes == 0 || sample_bytes > hak_option_rows[HAK_OPTION_IS_sample_bytes].most ||
+        !hak_nested_may_wait()) {
         return false;
     }
     hak_store_relaxed(&hak_samples.lease_ns, 0); // the program's, no tool's any more

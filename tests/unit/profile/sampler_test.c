@@ -12,6 +12,7 @@
 #include "cache/large.h"
 #include "cache/refill.h"
 #include "cache/remote.h"
+#include "hakmem/hakmem.h"
 #include "meta/table.h"
 #include "profile/sample.h"
 
@@ -449,6 +450,7 @@ static void sampling_ends_with_its_lease(void)
         take(8);
     }
     UNIT_CHECK(hak_load_relaxed(&hak_options.sample_bytes) == EVERY);
+    UNIT_CHECK(!hak_profile_start(SIZE_MAX)); // a refused call leaves the tool's lease
     give_all();
     hak_add_relaxed(&hak_fake.now_ns, 2000);
     const uint64_t before = hak_samples.taken;

@@ -165,7 +165,8 @@ HAKMEM_API void hak_profile_stop(void);
 // From now on serve the allocations of the function `where` (or of return addresses: `module+0xoffset`, or
 // `module+0xstart-0xend`) by `ways`: some of "short" or "long", "uncached", "unmap", "huge", "zero",
 // "align=N", separated by commas. docs/site-rules.md explains them. False if the rule cannot be read, or if
-// there are too many rules. Reads the files of the program and its libraries: do not call it in a busy loop.
+// there are too many rules. Reads the files of the program and its libraries: do not call it in a busy loop; nor, as dlopen, in a
+// child that was forked while another thread was in the dynamic linker.
 HAKMEM_API bool hak_site_rule(const char *where, const char *ways);
 
 // ---- options ----

@@ -59,6 +59,58 @@ fn a_process_that_hangs_inside_the_allocator_can_be_looked_into() {
         .says("hakmem_live_blocks{");
 }
 
+/// Becomes another program, without the calls that read and write another process's memory.
+const WITHOUT_CALLS: &str = r#"
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | REFUSAL),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        return 9;
+    }
+    execv(words[1], words + 1);
+    return 9;
+}
+"#;
+
+/// Kernels may be built without these calls (ENOSYS), and sandboxes refuse them (EPERM).
+#[test]
+fn a_process_is_read_and_written_without_the_calls_for_it() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("waits", WAITS, &[]);
+    let process = Waiting::start(Command::new(program).env("LD_PRELOAD", library()));
+    let pid = process.pid();
+    for refusal in ["ENOSYS", "EPERM"] {
+        let without = workshop.compile(refusal, WITHOUT_CALLS, &[&format!("-DREFUSAL={refusal}")]);
+        let hakmem = |words: &[&str]| {
+            let mut command = Command::new(&without);
+            command.arg(env!("CARGO_BIN_EXE_hakmem")).args(words);
+            let answer = support::answer(command);
+            answer.ended_with(0);
+            answer
+        };
+        hakmem(&["verify", &pid]).says("uses hakmem");
+        hakmem(&["doctor", &pid]).says("live blocks");
+        hakmem(&["stats", &pid]).says("mapped");
+        // Sampling is switched on, which is a write.
+        hakmem(&["profile", &pid, "--seconds", "0.1"]).says("one sample in 512 KiB");
+    }
+}
+
 /// After "h", it may not be read any more.
 const HIDES_LATER: &str = r#"
 #include <stdio.h>

@@ -9,15 +9,24 @@ use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// How many places one system call can read.
 const PLACES_MAX: usize = 1024;
+
+/// A kernel may lack the calls that read and write another process's memory, and a sandbox may refuse them. Then not even our own
+/// can be read by them; /proc/PID/mem leads to the same memory, with a call for each place.
+static HAS_CALLS: LazyLock<bool> = LazyLock::new(|| {
+    let (from, mut to) = ([1], [0]);
+    let remote = [place(from.as_ptr() as u64, 1)];
+    process_vm_readv(Pid::this(), &mut [IoSliceMut::new(&mut to)], &remote).is_ok()
+});
 
 /// One line of /proc/PID/maps.
 #[derive(Clone, Debug)]
@@ -97,12 +106,42 @@ impl LiveProcess {
     }
 
     fn call(&self, local: &mut [IoSliceMut], remote: &[RemoteIoVec]) -> nix::Result<usize> {
+        if !*HAS_CALLS {
+            return self.read_file(local, remote);
+        }
         match process_vm_readv(Pid::from_raw(self.task()), local, remote) {
             Err(Errno::ESRCH) if self.has_other_task() => {
                 process_vm_readv(Pid::from_raw(self.task()), local, remote)
             }
             result => result,
         }
+    }
+
+    /// Like the system call, stops at the first place that cannot be read.
+    fn read_file(&self, local: &mut [IoSliceMut], remote: &[RemoteIoVec]) -> nix::Result<usize> {
+        let memory = self.memory.as_ref().ok_or(Errno::EPERM)?;
+        let places = local.iter_mut().zip(remote);
+        let read = places.map_while(|(target, place)| {
+            let is_read = memory.read_exact_at(target, place.base as u64).is_ok();
+            is_read.then_some(target.len())
+        });
+        match read.sum() {
+            0 => Err(Errno::EFAULT),
+            bytes => Ok(bytes),
+        }
+    }
+
+    /// The file ignores protection, which the system call respects.
+    fn write_file(&self, address: u64, bytes: &[u8]) -> nix::Result<usize> {
+        let mut areas = self.areas.iter();
+        if !areas.any(|area| area.is_writable && area.range.contains(&address)) {
+            return Err(Errno::EFAULT);
+        }
+        let memory = OpenOptions::new()
+            .write(true)
+            .open(format!("/proc/{}/mem", self.task()));
+        let written = memory.and_then(|memory| memory.write_at(bytes, address));
+        written.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))
     }
 
     /// Has the process executed another program since this was opened? Then the old memory no longer exists.
@@ -117,11 +156,16 @@ impl LiveProcess {
         if self.has_become_another() {
             return Err(self.lost().unwrap_or(Error::Became(self.pid)));
         }
-        let local = [IoSlice::new(bytes)];
-        let remote = [place(address, bytes.len())];
-        match process_vm_writev(Pid::from_raw(self.task()), &local, &remote) {
+        let written = if *HAS_CALLS {
+            let local = [IoSlice::new(bytes)];
+            let remote = [place(address, bytes.len())];
+            process_vm_writev(Pid::from_raw(self.task()), &local, &remote)
+        } else {
+            self.write_file(address, bytes)
+        };
+        match written {
             Ok(written) if written == bytes.len() => Ok(()),
-            Err(Errno::EPERM) => Err(Error::Forbidden(self.pid)),
+            Err(Errno::EPERM | Errno::EACCES) => Err(Error::Forbidden(self.pid)),
             Err(Errno::ESRCH) => Err(Error::Gone(self.pid)),
             _ => Err(self.explain(address)),
         }

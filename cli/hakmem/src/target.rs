@@ -122,9 +122,10 @@ fn told_of_core(error: &Error, core: &CoreFile) -> hakmem_lab::error::Error {
     let path = core.path.shown();
     match (error, core.cut()) {
         (Error::NotHakmem | Error::NotInCore { .. }, Some(cut)) => failed!(
-            "{path}: {cut}, and hakmem's tables are in the missing part; 'hakmem core {path}' shows the rest"
+            "{path}: {cut}, and hakmem's tables are in the missing part; 'hakmem core {}' shows the rest",
+            quoted(&path)
         ),
-        _ => told(error, &path.to_string(), None),
+        _ => told(error, &path, None),
     }
 }
 
@@ -391,6 +392,7 @@ pub fn told(error: &Error, subject: &str, pid: Option<i32>) -> hakmem_lab::error
                     "{subject} does not use hakmem, but {name}: start it with 'hakmem run', or ask 'hakmem doctor'"
                 )
             }
+            None if pid.is_some() => failed!("{subject}: {error}: ask 'hakmem doctor'"),
             None => failed!("{subject}: {error}"),
         },
         _ => failed!("{subject}: {error}"),

@@ -234,7 +234,10 @@ fn what_cannot_be_told_is_one_line() {
     let text = "cold reads hakmem's heap, and glibc's by size";
     answer.is_one_line(
         1,
-        &format!("process {}: hakmem is not in it; {text}", other.id()),
+        &format!(
+            "process {}: hakmem is not in it: ask 'hakmem doctor'; {text}",
+            other.id()
+        ),
     );
 }
 

@@ -128,14 +128,15 @@ fn what_grows_in_its_heap_is_not_outside_of_malloc() {
 fn a_core_dump_of_it_is_known_as_well() {
     let workshop = Workshop::open();
     let process = start(&workshop);
-    let core = workshop.path("core");
+    let core = workshop.path("a core"); // the commands that are advised have to quote it
+    let asked = format!("--core '{}'", text(&core));
     dump(&process.pid(), &core, |_, _| {});
     let answer = workshop.hakmem(&["doctor", text(&core)]);
     answer
         .ended_with(0)
         .says("malloc is hakmem")
-        .says("are hakmem's heap: 'hakmem stats --core")
-        .says("'hakmem why --core");
+        .says(&format!("are hakmem's heap: 'hakmem stats {asked}'"))
+        .says(&format!("'hakmem why {asked}'"));
     assert!(!answer.output.contains("glibc"), "{}", answer.output);
     let found = examine(&workshop, &[text(&core)]);
     assert!(number(&found, "/ledger/hakmem_bytes") >= 40 << 20);

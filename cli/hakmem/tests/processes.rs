@@ -315,7 +315,7 @@ fn numbers_of_another_pid_namespace_are_not_believed() {
         return;
     }
     let run = ["run", "--", "echo", "said"];
-    let foreign = "/proc is of another PID namespace: mount it here";
+    let foreign = "/proc is missing, or of another PID namespace: mount it here";
     let said = inside(&[], &run);
     said.ended_with(0).says("not proved: ").says(foreign);
     assert_eq!(said.output, "said\n");

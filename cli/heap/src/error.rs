@@ -52,7 +52,7 @@ impl fmt::Display for Error {
                 formatter.write_str("it is a thread of the kernel, which has no memory of its own")
             }
             Error::ForeignProc => formatter.write_str(
-                "/proc is of another PID namespace: mount it here (mount -t proc proc /proc; \
+                "/proc is missing, or of another PID namespace: mount it here (mount -t proc proc /proc; \
                  unshare has --mount-proc for it)",
             ),
             Error::NotHakmem => formatter.write_str("hakmem is not in it"),

@@ -26,6 +26,7 @@ use hakmem_heap::ledger::Account;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
+use hakmem_lab::meter::quoted;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::path::Path;
@@ -260,7 +261,9 @@ impl Visit {
             title: patient.opened.title(),
             asked: match &patient.opened {
                 Opened::Live(process) => process.pid.to_string(),
-                Opened::Core(_) | Opened::Snapshot(_) => format!("--core {}", patient.subject),
+                Opened::Core(_) | Opened::Snapshot(_) => {
+                    format!("--core {}", quoted(&patient.subject))
+                }
             },
             pid,
             is_core,

@@ -328,6 +328,7 @@ impl<'a> Campaign<'a> {
         let round_s: f64 = self
             .allocators
             .iter()
+            .filter(|one| !self.document.is_refused(&workload.name, &one.name))
             .map(|one| {
                 self.taken_s
                     .get(&(workload.name.clone(), one.name.clone()))

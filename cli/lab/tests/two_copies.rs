@@ -2,8 +2,9 @@
 //! that is 5 % slower must be found.
 
 use hakmem_lab::allocator::Allocator;
-use hakmem_lab::campaign::{self, Campaign, Outcome, Silent};
-use hakmem_lab::document::{Document, Sample, Settings};
+use hakmem_lab::campaign::{self, Campaign, Observer, Outcome, Position, Silent};
+use hakmem_lab::document::{Document, Refused, Sample, Settings};
+use hakmem_lab::error;
 use hakmem_lab::meter::{Meter, Stop};
 use hakmem_lab::statistics::{Difference, Estimate, generator_for};
 use hakmem_lab::summary::{self, Metric};
@@ -11,6 +12,7 @@ use hakmem_lab::workload::{Judge, Workload};
 use indexmap::IndexMap;
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// How many comparisons are made of each kind.
 const COMPARISONS: usize = 300;
@@ -39,6 +41,8 @@ struct FakeMeter {
     /// A different answer, which one of them prints.
     other_answer: Option<&'static str>,
     stop_after: Option<usize>,
+    /// How long a run really takes.
+    sleeps: Duration,
 }
 
 impl FakeMeter {
@@ -51,6 +55,7 @@ impl FakeMeter {
             order: Vec::new(),
             other_answer: None,
             stop_after: None,
+            sleeps: Duration::ZERO,
         }
     }
 
@@ -72,6 +77,7 @@ impl Meter for FakeMeter {
         if self.stop_after == Some(self.order.len()) {
             return Err(Stop::Interrupted);
         }
+        std::thread::sleep(self.sleeps);
         self.order.push(allocator.name.clone());
         self.runs += 1.0;
         let change = (self.generator.f64() - 0.5) * 12f64.sqrt() * WEATHER;
@@ -157,13 +163,21 @@ fn run(meter: &mut FakeMeter, names: &[&str]) -> (Document, Outcome) {
 }
 
 fn go_on(meter: &mut FakeMeter, names: &[&str], document: Document) -> (Document, Outcome) {
-    let mut observer = Silent;
+    watched(meter, names, document, &mut Silent)
+}
+
+fn watched(
+    meter: &mut FakeMeter,
+    names: &[&str],
+    document: Document,
+    observer: &mut dyn Observer,
+) -> (Document, Outcome) {
     let mut campaign = Campaign::new(
         document,
         vec![workload()],
         allocators(names),
         meter,
-        &mut observer,
+        observer,
     );
     let outcome = campaign.run().unwrap();
     (campaign.document, outcome)
@@ -284,6 +298,37 @@ fn an_allocator_under_which_the_output_differs_has_no_figure() {
             .reason
             .starts_with("its output differs from that without preload")
     );
+}
+
+/// When each run began, and how much time was left then.
+#[derive(Default)]
+struct Begins(Vec<(Instant, Option<f64>)>);
+
+impl Observer for Begins {
+    fn run_begins(&mut self, position: &Position) {
+        self.0.push((Instant::now(), position.left_s));
+    }
+    fn refused(&mut self, _: &Refused) {}
+    fn noted(&mut self, _: &str) {}
+    fn round_ended(&mut self, _: &Document) -> error::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn the_time_that_is_left_has_no_runs_of_a_refused_allocator() {
+    let names = ["one", "two"];
+    let mut meter = FakeMeter::new("left");
+    meter.other_answer = Some("two");
+    meter.sleeps = Duration::from_millis(5);
+    let mut begins = Begins::default();
+    watched(&mut meter, &names, document(&names), &mut begins);
+    let [.., (before, _), (last, left_s)] = begins.0[..] else {
+        panic!("too few runs");
+    };
+    // In the last round, half a round.
+    let run_s = (last - before).as_secs_f64();
+    assert!(left_s.unwrap() < run_s * 0.75, "{left_s:?} of {run_s}");
 }
 
 #[test]

@@ -51,8 +51,10 @@ if(HAKMEM_SANITIZE)
     target_compile_definitions(hak_library_options INTERFACE HAK_NO_OVERRIDE=1)
 endif()
 target_compile_options(hak_library_options INTERFACE
-    # Debug information has file names relative to this folder: a build in another folder is the same, bit for bit.
+    # Debug information has file names relative to this folder: a build in another folder, also outside the sources, is the same, bit
+    # for bit. The last option that fits counts.
     "-ffile-prefix-map=${PROJECT_SOURCE_DIR}=."
+    "-ffile-prefix-map=${PROJECT_BINARY_DIR}=./build"
     -fvisibility=hidden
     # One instruction for a thread-local variable instead of a call, and no allocation on its first use.
     -ftls-model=initial-exec

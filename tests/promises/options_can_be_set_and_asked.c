@@ -143,8 +143,8 @@ static void check_odd_values(void)
     memset(digits + strlen(digits), '9', sizeof digits - 1 - strlen(digits));
     char *const settings[] = {two_lines, digits, NULL};
     static const char *const complaints[] = {
-        "hakmem: HAKMEM_CHECK=1?hakmem: ?[31m is neither on nor off; using off\n",
-        "99 is not a number from 0 to 3600000; using 500\n",
+        "hakmem: HAKMEM_CHECK=1?hakmem: ?[31m is neither on nor off; ignored\n",
+        "99 is not a number from 0 to 3600000; ignored\n",
         NULL};
     check_lines(ht_run_again("nothing", settings), complaints);
 }

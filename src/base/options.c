@@ -30,12 +30,14 @@ enum hak_option_source hak_option_source_of(const _Atomic(uint64_t) *option)
     return hak_load_relaxed(source_place(option));
 }
 
-void hak_option_choose(_Atomic(uint64_t) *option, uint64_t value, enum hak_option_source source)
+bool hak_option_choose(_Atomic(uint64_t) *option, uint64_t value, enum hak_option_source source)
 {
-    if (hak_option_source_of(option) <= source) {
+    const bool is_chosen = hak_option_source_of(option) <= source;
+    if (is_chosen) {
         hak_store_relaxed(source_place(option), (uint8_t)source);
         hak_store_relaxed(option, value);
     }
+    return is_chosen;
 }
 
 enum {

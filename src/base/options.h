@@ -79,9 +79,9 @@ struct hak_option_sources {
 HAK_INTERNAL extern struct hak_option_sources hak_option_sources;
 
 HAK_INTERNAL enum hak_option_source hak_option_source_of(const _Atomic(uint64_t) *option);
-// Set one of hak_options, unless its present source overrules this one. The caller holds the arena's lock
+// Set one of hak_options. False: its present source overrules this one. The caller holds the arena's lock
 // (hak_defaults_choose), also for the next function.
-HAK_INTERNAL void hak_option_choose(_Atomic(uint64_t) *option,
+HAK_INTERNAL bool hak_option_choose(_Atomic(uint64_t) *option,
                                     uint64_t value,
                                     enum hak_option_source source);
 // Apply the defaults of the mode that option mode names.

@@ -264,9 +264,8 @@ void hak_option_take(const struct hak_setting *setting,
     const bool is_value = hak_option_parse(option, value, &number);
     if (!is_value && !is_file(option, value)) {
         complain_of_value(setting, option, value);
-    } else if (hak_option_source_of(value_of(option)) <= setting->source) {
+    } else if (hak_defaults_choose(value_of(option), number, setting->source)) {
         keep_file(option, is_value ? "" : value);
-        hak_defaults_choose(value_of(option), number, setting->source);
     }
 }
 

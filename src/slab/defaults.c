@@ -57,9 +57,10 @@ void hak_defaults_fit_locked(void) HAK_REQUIRES(&hak_arena.lock)
     }
 }
 
-void hak_defaults_choose(_Atomic(uint64_t) *option, uint64_t value, enum hak_option_source source)
+bool hak_defaults_choose(_Atomic(uint64_t) *option, uint64_t value, enum hak_option_source source)
 {
     hak_lock_take(&hak_arena.lock);
-    hak_option_choose(option, value, source);
+    const bool is_chosen = hak_option_choose(option, value, source);
     hak_lock_drop(&hak_arena.lock);
+    return is_chosen;
 }

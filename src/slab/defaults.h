@@ -12,6 +12,6 @@ HAK_INTERNAL void hak_defaults_fit(void);
 HAK_INTERNAL void hak_defaults_fit_locked(void) HAK_REQUIRES(&hak_arena.lock);
 
 // hak_option_choose, with that lock held: so of two concurrent calls the one with the stronger source wins.
-HAK_INTERNAL void hak_defaults_choose(_Atomic(uint64_t) *option,
+HAK_INTERNAL bool hak_defaults_choose(_Atomic(uint64_t) *option,
                                       uint64_t value,
                                       enum hak_option_source source);
